@@ -1,0 +1,206 @@
+"""What holds for every study, whatever its outcomes."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from xgent_evolve.measure.compare import compare
+from xgent_evolve.measure.comparison import Comparison
+from xgent_evolve.measure.outcomes import Outcome, Row, Scored, Unscored
+from xgent_evolve.spec.models_v1 import Guardrail, Measurement
+
+REPEATS = 2
+STRENGTH = {"invalid": 0, "inconclusive": 0, "discard": 1, "keep": 1}
+
+scores = st.sampled_from([0.0, 0.0, 1.0, 1.0, 0.5, 1 / 3])
+outcomes: st.SearchStrategy[Outcome] = st.one_of(
+    st.builds(Scored, scores),
+    st.builds(Scored, scores),
+    st.builds(Scored, scores),
+    st.just(Unscored("grade_timeout", "")),
+)
+
+
+@st.composite
+def studies(draw: st.DrawFn, outcome: st.SearchStrategy[Outcome] = outcomes) -> list[Row]:
+    """Up to ten groups of one or two cases, two conditions, up to two repeats; some rows lack."""
+    rows: list[Row] = []
+    tilt = draw(st.sampled_from([None, None, 0.0, 1.0]))
+    for group in range(draw(st.integers(1, 10))):
+        for case in range(draw(st.integers(1, 2))):
+            for condition in ("base", "cand"):
+                for repeat in range(draw(st.sampled_from([REPEATS, REPEATS, REPEATS, 1]))):
+                    found = draw(outcome)
+                    if tilt is not None and isinstance(found, Scored) and draw(st.booleans()):
+                        found = Scored(tilt if condition == "base" else 1 - tilt)
+                    rows.append(Row(f"c{group}-{case}", f"g{group}", condition, repeat, found))
+    return rows
+
+
+frozen = st.builds(
+    Measurement,
+    objective=st.just("task_success"),
+    weights=st.sampled_from([{}, {"g0": Decimal(2)}, {"g1": Decimal("0.5"), "g2": Decimal(3)}]),
+    min_gain=st.sampled_from([Decimal(0), Decimal("0.1")]),
+    non_inferiority_margin=st.sampled_from([Decimal(0), Decimal("0.2")]),
+    confidence=st.sampled_from([Decimal("0.5"), Decimal("0.8"), Decimal("0.95")]),
+    min_groups=st.sampled_from([2, 6, 8]),
+    repeats=st.just(REPEATS),
+    seed=st.integers(0, 3),
+)
+floors = st.lists(
+    st.builds(
+        Guardrail,
+        name=st.just("task_contract"),
+        floor=st.sampled_from([Decimal(0), Decimal("0.4"), Decimal("0.9")]),
+    ),
+    max_size=1,
+)
+
+
+def compared(
+    rows: list[Row],
+    measurement: Measurement,
+    guardrails: list[Guardrail] | None = None,
+    conditions: tuple[str, str] = ("base", "cand"),
+) -> Comparison:
+    baseline, candidate = conditions
+    return compare(
+        rows,
+        baseline=baseline,
+        candidate=candidate,
+        measurement=measurement,
+        guardrails=guardrails or [],
+    )
+
+
+@given(rows=studies(), measurement=frozen, guardrails=floors, data=st.data())
+@settings(deadline=None)
+def test_the_order_of_rows_does_not_matter(
+    rows: list[Row], measurement: Measurement, guardrails: list[Guardrail], data: st.DataObject
+) -> None:
+    shuffled = data.draw(st.permutations(rows))
+    assert compared(shuffled, measurement, guardrails) == compared(rows, measurement, guardrails)
+
+
+@given(rows=studies(), measurement=frozen)
+@settings(deadline=None)
+def test_swapping_the_conditions_mirrors_the_interval(
+    rows: list[Row], measurement: Measurement
+) -> None:
+    forth = compared(rows, measurement)
+    back = compared(rows, measurement, conditions=("cand", "base"))
+    assert (forth.estimate is None) == (back.estimate is None)
+    if forth.estimate is not None and back.estimate is not None:
+        assert forth.estimate == -back.estimate
+    assert (forth.interval is None) == (back.interval is None)
+    if forth.interval is not None and back.interval is not None:
+        assert (forth.interval.low, forth.interval.high) == (
+            -back.interval.high,
+            -back.interval.low,
+        )
+    assert (forth.missing.low, forth.missing.high) == (-back.missing.high, -back.missing.low)
+    mirrored = {"better": "worse", "worse": "better"}
+    assert back.verdict.word == mirrored.get(forth.verdict.word, forth.verdict.word)
+
+
+@given(
+    rows=studies(),
+    measurement=frozen,
+    guardrails=floors,
+    condition=st.sampled_from(["base", "cand"]),
+    case=st.sampled_from(["c0-0", "c1-0", "new"]),
+)
+@settings(deadline=None)
+def test_a_further_unscored_trial_never_makes_a_decision_stronger(
+    rows: list[Row],
+    measurement: Measurement,
+    guardrails: list[Guardrail],
+    condition: str,
+    case: str,
+) -> None:
+    group = next((row.group for row in rows if row.case == case), "new-group")
+    lost = Row(case, group, condition, 99, Unscored("agent_infrastructure", "gone"))
+    before = compared(rows, measurement, guardrails).verdict
+    after = compared([*rows, lost], measurement, guardrails).verdict
+    assert STRENGTH[after.decision] <= STRENGTH[before.decision]
+    assert after.decision == before.decision or STRENGTH[after.decision] == 0
+    assert after.word in (before.word, "no-decision")
+
+
+@given(
+    pair=st.tuples(scores, scores),
+    groups=st.integers(1, 20),
+    measurement=frozen,
+)
+@settings(deadline=None)
+def test_equal_differences_never_decide(
+    pair: tuple[float, float], groups: int, measurement: Measurement
+) -> None:
+    rows = [
+        Row(f"c{number}", f"g{number}", condition, 0, Scored(score))
+        for number in range(groups)
+        for condition, score in zip(("base", "cand"), pair, strict=True)
+    ]
+    found = compared(rows, replace_repeats(measurement, 1))
+    assert found.verdict.decision == "inconclusive"
+    assert found.verdict.word == "no-decision"
+    assert found.interval is None
+
+
+@given(rows=studies(), measurement=frozen)
+@settings(deadline=None)
+def test_bounds_and_interval_contain_the_estimate(
+    rows: list[Row], measurement: Measurement
+) -> None:
+    found = compared(rows, measurement)
+    assert -1 <= found.missing.low <= found.missing.high <= 1
+    if found.estimate is not None:
+        assert found.missing.low <= found.estimate <= found.missing.high
+    if found.interval is not None and found.envelope is not None and found.estimate is not None:
+        assert found.interval.low <= found.estimate <= found.interval.high
+        assert found.envelope.low <= found.interval.low
+        assert found.interval.high <= found.envelope.high
+
+
+@given(rows=studies(), measurement=frozen)
+@settings(deadline=None)
+def test_nothing_missing_means_that_bounds_and_estimate_are_one(
+    rows: list[Row], measurement: Measurement
+) -> None:
+    found = compared(rows, measurement)
+    if found.missing.missing == 0:
+        assert found.missing.low == found.missing.high == found.estimate
+        assert found.envelope == found.interval
+
+
+@given(rows=studies(), measurement=frozen)
+@settings(deadline=None)
+def test_keep_and_discard_come_with_an_interval_and_enough_groups(
+    rows: list[Row], measurement: Measurement
+) -> None:
+    found = compared(rows, measurement)
+    if found.verdict.decision in ("keep", "discard"):
+        assert found.interval is not None
+        assert found.paired_groups >= max(6, measurement.min_groups)
+        assert found.paired_cases == found.total_cases
+    assert found.verdict.reasons
+
+
+@given(rows=studies(), measurement=frozen)
+@settings(deadline=None)
+def test_more_of_a_known_score_is_never_read_from_an_unscored_row(
+    rows: list[Row], measurement: Measurement
+) -> None:
+    scored = [row for row in rows if isinstance(row.outcome, Scored)]
+    kept_cases = [row for row in rows if row in scored or any(s.case == row.case for s in scored)]
+    if scored:
+        assert compared(kept_cases, measurement).estimate == compared(scored, measurement).estimate
+
+
+def replace_repeats(measurement: Measurement, repeats: int) -> Measurement:
+    """The same measurement with another number of repeats."""
+    return measurement.model_copy(update={"repeats": repeats})

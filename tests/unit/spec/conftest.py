@@ -1,0 +1,99 @@
+"""A valid study to break: the compare template, filled in."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from xgent_evolve.errors import Fault, SpecError
+from xgent_evolve.spec.load import LoadedSpec, load_spec
+
+type Study = dict[str, Any]
+
+TEMPLATE = Path(__file__).parents[3] / "examples" / "skill-compare.json"
+BASE = "a" * 40
+FILLINGS = {
+    "TARGET_REPO": "repo",
+    "TARGET_GIT_SHA": BASE,
+    "SKILL_PATH": "skills/review",
+    "SSH_HOST": "build.example",
+    "REMOTE_ROOT": "/srv/xgent-evolve",
+    "DOCKER_VERSION": "28.2",
+    "CODEX_ARCHITECTURE": "x86_64",
+    "HOST_AUTH_PATH": "~/.codex/auth.json",
+    "INFORMATION_CUTOFF": "2026-01-31",
+    "CANDIDATE_SKILL_TEXT": "---\\nname: review\\n---\\nLook twice.\\n",
+}
+
+
+def filled(text: str) -> str:
+    """Return a template with every placeholder filled in."""
+
+    def value(match: re.Match[str]) -> str:
+        name = match[1]
+        if name in FILLINGS:
+            return FILLINGS[name]
+        kind = name.rsplit("_", 1)[-1]
+        return {
+            "PATH": f"tasks/{name.lower()}",
+            "DIGEST": f"registry.example/task@sha256:{'0' * 64}",
+        }.get(kind, f"the {name.lower()}")
+
+    return re.sub(r"<([A-Z][A-Z0-9_]*)>", value, text)
+
+
+@pytest.fixture
+def study() -> Study:
+    """A valid comparison of two skill texts."""
+    document: Study = json.loads(filled(TEMPLATE.read_text(encoding="utf-8")))
+    return document
+
+
+@pytest.fixture
+def agents_study(study: Study) -> Study:
+    """A valid comparison of two AGENTS.md texts."""
+    study["target"] |= {"surface": "agents", "paths": ["AGENTS.md"]}
+    study["source"]["paths"] = study["authority"]["export_paths"] = ["AGENTS.md", "src"]
+    study["authority"]["write_paths"] = ["AGENTS.md"]
+    for case in study["cases"]:
+        case["source"] = {"kind": "repo", "repo": "repo", "base": BASE}
+    study["conditions"] = [
+        {"id": "present", "skill": "fixed", "agents": "baseline"},
+        {
+            "id": "edited",
+            "skill": "fixed",
+            "agents": "candidate",
+            "overrides": {"AGENTS.md": "Be brief.\n"},
+        },
+    ]
+    return study
+
+
+@pytest.fixture
+def load(tmp_path: Path) -> Callable[[object], LoadedSpec]:
+    """Load a document, or a text as it stands."""
+
+    def load(document: object) -> LoadedSpec:
+        path = tmp_path / "job.json"
+        text = document if isinstance(document, str) else json.dumps(document, indent=2)
+        path.write_text(text, encoding="utf-8")
+        return load_spec(path)
+
+    return load
+
+
+@pytest.fixture
+def faults(load: Callable[[object], LoadedSpec]) -> Callable[[object], list[Fault]]:
+    """Load a document that must be refused and return its faults."""
+
+    def faults(document: object) -> list[Fault]:
+        with pytest.raises(SpecError) as caught:
+            load(document)
+        return list(caught.value.faults)
+
+    return faults

@@ -1,0 +1,149 @@
+"""From recorded facts to the report: every number again, from nothing but the run directory."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import product
+
+from xgent_evolve.canonical import digest_json
+from xgent_evolve.engine.run import Run
+from xgent_evolve.engine.slots import AttemptRow
+from xgent_evolve.freeze.protocol import Protocol
+from xgent_evolve.measure.compare import compare
+from xgent_evolve.measure.comparison import Comparison
+from xgent_evolve.measure.interaction import Crossing, Interaction, interact
+from xgent_evolve.measure.outcomes import Row
+from xgent_evolve.report.inputs import (
+    Attempt,
+    Digests,
+    Gap,
+    Report,
+    SmokeCase,
+    SmokeStep,
+    Study,
+    Tokens,
+)
+from xgent_evolve.workflow.smoke import CaseCheck, Check
+
+
+def comparison_report(run: Run, rows: Sequence[Row]) -> Report:
+    """Return the report of a comparison."""
+    protocol = run.protocol
+    spec = protocol.spec
+    others = [
+        condition.id
+        for condition in spec.conditions
+        if condition.id not in (spec.baseline_condition, spec.candidate_condition)
+    ]
+    return Report(
+        study=study_of(protocol),
+        digests=digests_of(protocol),
+        attempts=trial_attempts(run.attempts),
+        comparison=compared(protocol, rows, spec.candidate_condition or ""),
+        secondary=[compared(protocol, rows, other) for other in others],
+        interaction=interaction_of(protocol, rows),
+        gaps=redaction_gaps(run),
+    )
+
+
+def smoke_report(run: Run, checks: Sequence[CaseCheck]) -> Report:
+    """Return the report of a smoke run."""
+    return Report(
+        study=study_of(run.protocol),
+        digests=digests_of(run.protocol),
+        attempts=trial_attempts(run.attempts),
+        smoke=[
+            SmokeCase(
+                case=check.case,
+                probe=step_of(check.probe),
+                untouched=step_of(check.untouched),
+                oracle=step_of(check.oracle),
+                agent=None if check.login is None else step_of(check.login),
+            )
+            for check in checks
+        ],
+        gaps=redaction_gaps(run),
+    )
+
+
+def compared(protocol: Protocol, rows: Sequence[Row], candidate: str) -> Comparison:
+    """Return one condition against the baseline condition."""
+    spec = protocol.spec
+    return compare(
+        rows,
+        baseline=spec.baseline_condition,
+        candidate=candidate,
+        measurement=spec.measurement,
+        guardrails=spec.guardrails,
+    )
+
+
+def interaction_of(protocol: Protocol, rows: Sequence[Row]) -> Interaction | None:
+    """Return the interaction of skill and AGENTS.md, when all four conditions were declared."""
+    levels = ("baseline", "candidate")
+    named = {(item.skill, item.agents): item.id for item in protocol.spec.conditions}
+    crossed = [named.get(pair) for pair in product(levels, levels)]
+    neither, agents, skill, both = crossed
+    if neither is None or agents is None or skill is None or both is None:
+        return None
+    crossing = Crossing(neither=neither, agents=agents, skill=skill, both=both)
+    return interact(rows, crossing, protocol.spec.measurement)
+
+
+def study_of(protocol: Protocol) -> Study:
+    """Return which study it is."""
+    spec = protocol.spec
+    return Study(protocol.digest(), spec.protocol_id, spec.question, spec.mode)
+
+
+def digests_of(protocol: Protocol) -> Digests:
+    """Return everything frozen that decides a score."""
+    return Digests(
+        conditions=tuple((item.id, item.content) for item in protocol.conditions),
+        cases=tuple(
+            (item.id, digest_json(item.model_dump(mode="json"))) for item in protocol.cases
+        ),
+        payload=digest_json(protocol.payload),
+        code=digest_json(protocol.code),
+    )
+
+
+def trial_attempts(rows: Sequence[AttemptRow]) -> list[Attempt]:
+    """Return the attempts of trials; what smoke tries has a table of its own."""
+    return [
+        Attempt(
+            kind="agent" if row.slot.kind == "agent" else "grade",
+            condition=row.slot.condition,
+            case=row.slot.case,
+            repeat=row.slot.repeat,
+            attempt=row.attempt,
+            status=row.status,
+            cause=row.cause,
+            exit_code=row.exit_code,
+            duration_s=None if row.duration_ms is None else row.duration_ms / 1000,
+            tokens=Tokens()
+            if row.usage is None
+            else Tokens(
+                input=row.usage.input,
+                cached_input=row.usage.cached_input,
+                output=row.usage.output,
+                reasoning_output=row.usage.reasoning_output,
+            ),
+        )
+        for row in rows
+        if row.slot.purpose == "measure"
+    ]
+
+
+def step_of(check: Check) -> SmokeStep:
+    """Return a check as the report shows it."""
+    return SmokeStep("passed" if check.passed else "failed", check.detail)
+
+
+def redaction_gaps(run: Run) -> list[Gap]:
+    """Return a gap for every execution in whose output a secret had to be replaced."""
+    return [
+        Gap("secret_replaced", "a secret was replaced in what came back", where=row.slot.key)
+        for row in run.attempts
+        if row.redactions
+    ]

@@ -1,0 +1,33 @@
+"""`xgent-evolve demo`: the main job on this machine, with a scripted model."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from xgent_evolve.cli.output import JsonFlag, say
+
+
+def demo(
+    *,
+    directory: Annotated[
+        Path, typer.Option(help="Where the demo lives; made when missing.")
+    ] = Path("xgent-demo"),
+    as_json: JsonFlag = False,
+) -> None:
+    """Compare a skill with its absence on eight small tasks, with real parts and no paid model.
+
+    A loopback SSH server, the local container engine and Codex CLI are real; the model is a
+    script that follows instructions. An interrupted demo is resumed by the same command.
+    """
+    from xgent_evolve.cli.progress import progress
+    from xgent_evolve.cli.run import say_outcome
+    from xgent_evolve.demo.tour import show
+
+    with progress(as_json=as_json) as observer:
+        tour = show(directory, observer)
+    say_outcome(tour.outcome, as_json=as_json)
+    if not as_json:
+        say(f"look        xgent-evolve validate --spec {tour.spec} --diff")

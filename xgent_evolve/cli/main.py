@@ -1,0 +1,127 @@
+"""The command line: the commands, and the one place where an error becomes an exit code.
+
+A command is a module beside this one with a function of the command's name; it imports what it
+needs inside the function, so that `--help` stays fast. To add one, import its function here and
+put it into `COMMANDS`, which is the order of `--help`.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import traceback
+from collections.abc import Callable, Sequence
+from signal import SIGINT, SIGPIPE
+from typing import Annotated, TextIO, cast
+
+import typer
+
+from xgent_evolve import __version__
+from xgent_evolve.cli.apply import apply
+from xgent_evolve.cli.demo import demo
+from xgent_evolve.cli.output import JSON_OPTION, ReaderGone, exit_code, say, say_error
+from xgent_evolve.cli.resume import resume
+from xgent_evolve.cli.run import run
+from xgent_evolve.cli.schema import schema
+from xgent_evolve.cli.validate import validate
+from xgent_evolve.errors import Interrupted, InvalidError, XgentError
+
+COMMANDS: tuple[Callable[..., None], ...] = (validate, run, resume, apply, demo, schema)
+"""The commands, in the order of `--help`."""
+
+EXIT_STATUS = (
+    "Exit status: 0 the command completed, whatever it found; 1 a defect of xgent-evolve; "
+    "2 the request is not valid; 3 a precondition does not hold, nothing was changed; "
+    "4 the remote host failed; 130 interrupted."
+)
+
+DEBUG_VARIABLE = "XGENT_EVOLVE_DEBUG"
+_READER_GONE = 128 + SIGPIPE
+
+app = typer.Typer(
+    name="xgent-evolve",
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+
+@app.callback(invoke_without_command=True, epilog=EXIT_STATUS)
+def _start(
+    context: typer.Context,
+    *,
+    version: Annotated[bool, typer.Option("--version", help="Print the version.")] = False,
+) -> None:
+    """Find out whether an edit to a skill or AGENTS.md helps a coding agent."""
+    if version:
+        say(f"xgent-evolve {__version__}")
+        raise typer.Exit
+    if context.invoked_subcommand is None:
+        say(context.get_help())
+        raise typer.Exit
+
+
+for _command in COMMANDS:
+    app.command(epilog=EXIT_STATUS)(_command)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Carry out one command and return its exit code."""
+    given = list(sys.argv[1:] if arguments is None else arguments)
+    for stream in (sys.stdout, sys.stderr):
+        _accept_any_text(stream)
+    try:
+        failure = _failure(given)
+        if failure is None:
+            return 0
+        say_error(failure, as_json=JSON_OPTION in given)
+        return exit_code(failure)
+    except ReaderGone:
+        return _READER_GONE
+
+
+def _failure(arguments: Sequence[str]) -> XgentError | None:
+    """Carry out one command and return why it failed, if it did."""
+    try:
+        # Outside its standalone mode typer returns the code of an Exit and raises the rest.
+        code = cast("int | None", app(arguments, standalone_mode=False))
+    except XgentError as error:
+        return error
+    except typer.TyperException as error:
+        return _usage_error(error)
+    except ReaderGone:
+        raise
+    except Exception as error:  # noqa: BLE001 - the last line of defence, told as a defect
+        if os.environ.get(DEBUG_VARIABLE):
+            traceback.print_exc()
+        return _defect(error)
+    return Interrupted("interrupted", signal_number=SIGINT) if code == 128 + SIGINT else None
+
+
+def _usage_error(error: typer.TyperException) -> InvalidError:
+    message = error.format_message()
+    return InvalidError(
+        message[:1].lower() + message[1:].rstrip("."),
+        code="E_USAGE",
+        fix="see: xgent-evolve --help, or xgent-evolve COMMAND --help",
+    )
+
+
+def _defect(error: Exception) -> XgentError:
+    return XgentError(
+        "this is a defect of xgent-evolve, not of your input",
+        code="E_DEFECT",
+        found=f"{type(error).__name__}: {error}",
+        fix=f"report it with the command that you ran; {DEBUG_VARIABLE}=1 adds the traceback",
+    )
+
+
+def _accept_any_text(stream: TextIO) -> None:
+    """Make the locale's encoding an inconvenience and not a crash."""
+    reconfigure = getattr(stream, "reconfigure", None)
+    if reconfigure is not None:
+        reconfigure(errors="backslashreplace")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

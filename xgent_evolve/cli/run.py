@@ -1,0 +1,39 @@
+"""`xgent-evolve run`: freeze a study and carry it out."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from xgent_evolve.cli.output import JsonFlag, say, say_json
+
+if TYPE_CHECKING:
+    from xgent_evolve.api.study import StudyOutcome
+
+
+def run(
+    *,
+    spec: Annotated[Path, typer.Option(help="The JobSpec.")],
+    output: Annotated[Path, typer.Option(help="Directory of the run; it must not exist.")],
+    as_json: JsonFlag = False,
+) -> None:
+    """Freeze every input by hash, then carry the study out on its host."""
+    from xgent_evolve.api import study
+    from xgent_evolve.cli.progress import progress
+
+    with progress(as_json=as_json) as observer:
+        outcome = study.run(spec, output, observer=observer)
+    say_outcome(outcome, as_json=as_json)
+
+
+def say_outcome(outcome: StudyOutcome, *, as_json: bool) -> None:
+    """Print what a study found and where its report is."""
+    from xgent_evolve.report.text import summary_lines
+
+    report = outcome.rundir / "report.md"
+    if as_json:
+        say_json({"type": "result", "report": outcome.document, "run": str(outcome.rundir)})
+    else:
+        say("\n".join([*summary_lines(outcome.document), f"report      {report}"]))

@@ -1,0 +1,36 @@
+"""`xgent-evolve validate`: check a JobSpec and show what it would do, without doing any of it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from xgent_evolve.cli.output import JsonFlag, say, say_json
+
+
+def validate(
+    *,
+    spec: Annotated[Path, typer.Option(help="The JobSpec to check.")],
+    diff: Annotated[bool, typer.Option("--diff", help="Show the difference of texts.")] = False,
+    as_json: JsonFlag = False,
+) -> None:
+    """Check a JobSpec and show what it would do.
+
+    Shows the effective configuration, the files that may leave this machine, the files that
+    apply may write, the real difference of every condition from the baseline, and how many
+    executions there can be at most. Reaches no host, calls no model and writes no file.
+    """
+    from xgent_evolve.cli.preview import preview
+    from xgent_evolve.cli.preview_text import preview_document, preview_text
+    from xgent_evolve.freeze.build import build_protocol
+    from xgent_evolve.spec.load import load_spec
+    from xgent_evolve.store.memory import MemoryBlobs
+
+    loaded, blobs = load_spec(spec), MemoryBlobs()
+    facts = preview(loaded, build_protocol(loaded, blobs), blobs)
+    if as_json:
+        say_json(preview_document(loaded, facts, blobs if diff else None))
+    else:
+        say(preview_text(loaded, facts, blobs if diff else None))

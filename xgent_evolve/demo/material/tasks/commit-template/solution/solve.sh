@@ -1,0 +1,4 @@
+#!/bin/sh
+set -eu
+cd /app
+printf '\n\nWhy: \nRisk: \nUndo: \n' > .commit-template

@@ -1,0 +1,4 @@
+#!/bin/sh
+set -eu
+cd /app
+printf '%s\n' 'Good morning.' 'The kettle is on.' > greeting.txt

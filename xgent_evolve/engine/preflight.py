@@ -1,0 +1,95 @@
+"""Establishes once what the host is, records it, and holds later visits to it."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass, field
+
+from xgent_evolve.canonical import canonical_bytes
+from xgent_evolve.errors import DriftError
+from xgent_evolve.execution.events import Observer, Story
+from xgent_evolve.execution.executor import Executor
+from xgent_evolve.execution.facts import Preflight, fact_document
+from xgent_evolve.freeze.protocol import Protocol
+from xgent_evolve.harbor.inputs import HostFacts, ImageFacts
+from xgent_evolve.harbor.requests import Planner
+from xgent_evolve.remote.preflight import (
+    HostReport,
+    has_security,
+    image_path,
+    inspect_host,
+    install_codex,
+)
+from xgent_evolve.store.rundir import RunDir
+
+
+@dataclass(slots=True)
+class Preflighter:
+    """Makes the planner of requests; the first use in a process visits the host."""
+
+    protocol: Protocol
+    rundir: RunDir
+    executor: Executor
+    observer: Observer
+    _planner: Planner | None = None
+    _lock: asyncio.Lock = field(default_factory=asyncio.Lock)
+
+    async def planner(self) -> Planner:
+        """Return the planner for this host.
+
+        Raises:
+            HostError, ToolError, SshError: the host cannot do what the run needs.
+            DriftError: E_REMOTE_DRIFT: it is not what it was when the run began.
+
+        """
+        async with self._lock:
+            if self._planner is None:
+                self._planner = await self._visit()
+        return self._planner
+
+    async def _visit(self) -> Planner:
+        spec = self.protocol.spec
+        host = self.executor.host
+        self.observer.tell(Story(f"checking the host {spec.runtime.ssh.host}"))
+        report = await inspect_host(host, spec.runtime, spec.cases)
+        tool, manifest = await install_codex(host, spec.runtime.codex)
+        frozen = canonical_bytes(stable_facts(report))
+        digest = await asyncio.to_thread(self.rundir.blobs.put, frozen)
+        fact = Preflight(facts=digest, tool_manifest_sha256=str(manifest["manifest_sha256"]))
+        known = self.executor.ledger.preflight
+        if known is None:
+            await self.executor.journal.append_soon(fact_document(fact))
+            self.executor.ledger.apply(fact)
+        elif known != fact:
+            raise self._drift(known, fact)
+        self.executor.socket = report.socket
+        facts = HostFacts(
+            socket=report.socket,
+            tool=tool,
+            apparmor=has_security(report, "apparmor"),
+            images={
+                name: ImageFacts(id=image.id, path=image_path(image))
+                for name, image in report.images.items()
+                if image is not None
+            },
+        )
+        return Planner(self.protocol, self.rundir.blobs, self.rundir.run_id, facts)
+
+    def _drift(self, known: Preflight, found: Preflight) -> DriftError:
+        tool = known.tool_manifest_sha256 != found.tool_manifest_sha256
+        return DriftError(
+            "the host is not what it was when the run began",
+            code="E_REMOTE_DRIFT",
+            where=f"host {self.protocol.spec.runtime.ssh.host}: "
+            + ("the Codex install" if tool else "engine or images"),
+            expected=known.tool_manifest_sha256 if tool else known.facts,
+            found=found.tool_manifest_sha256 if tool else found.facts,
+            fix="bring the host back to that state, or start another run",
+        )
+
+
+def stable_facts(report: HostReport) -> dict[str, object]:
+    """Return the part of a host's report that must not change during a run."""
+    document = report.model_dump(mode="json")
+    del document["disk_free_bytes"]
+    return document

@@ -1,0 +1,260 @@
+"""A run: the frozen protocol, the recorded facts, and the means to obtain missing ones.
+
+A workflow awaits `trial`, `probe` and so on. Each looks its slot up in the journal; what is
+recorded is replayed without the host, the rest is obtained through the execution protocol. Resume
+is therefore the same code as run.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import cast
+
+from xgent_evolve.canonical import Json
+from xgent_evolve.engine.budget import require_time, require_trial
+from xgent_evolve.engine.preflight import Preflighter
+from xgent_evolve.engine.slots import AttemptRow, AttemptStatus, Slot
+from xgent_evolve.execution.events import Observer, SlotDone
+from xgent_evolve.execution.executor import Executor, load_artifacts
+from xgent_evolve.execution.facts import Ledger
+from xgent_evolve.freeze.protocol import Protocol
+from xgent_evolve.harbor.artifacts import Artifacts
+from xgent_evolve.harbor.outcome import Broken, Done, Grade, agent_end, command_end, grade_end
+from xgent_evolve.harbor.request import Change
+from xgent_evolve.harbor.requests import Planned, Planner
+from xgent_evolve.ids import ExecutionId, execution_id
+from xgent_evolve.measure.outcomes import Row, Scored, Unscored
+from xgent_evolve.spec.models_v1 import Case
+from xgent_evolve.store.rundir import RunDir
+
+type Plan = Callable[[Planner, ExecutionId], Planned]
+
+
+@dataclass(frozen=True, slots=True)
+class Filled[T]:
+    """A slot's last attempt: what it left, and what that means."""
+
+    artifacts: Artifacts
+    meaning: T
+
+
+@dataclass(slots=True)
+class Run:
+    """Everything a workflow needs, and nothing that it must not know."""
+
+    protocol: Protocol
+    rundir: RunDir
+    executor: Executor
+    preflight: Preflighter
+    observer: Observer
+    attempts: list[AttemptRow] = field(default_factory=list[AttemptRow])
+    """Every attempt that this process has seen the result of, replayed ones included."""
+    _places: asyncio.Semaphore = field(init=False)
+    _started: float = field(default_factory=time.monotonic)
+    _recorded: set[str] = field(default_factory=set[str])
+
+    def __post_init__(self) -> None:
+        """Prepare the places for concurrent executions."""
+        self._places = asyncio.Semaphore(self.protocol.spec.budget.max_concurrency)
+        self._recorded = set(recorded_attempts(self.rundir))
+
+    @property
+    def ledger(self) -> Ledger:
+        """What the journal says."""
+        return self.executor.ledger
+
+    def spec_case(self, case_id: str) -> Case:
+        """Return a case of the JobSpec."""
+        return next(item for item in self.protocol.spec.cases if item.id == case_id)
+
+    # What a workflow asks for.
+
+    async def trial(self, condition: str, case_id: str, repeat: int) -> Row:
+        """Measure one case under one condition once: the agent's work, then its grade."""
+        case, frozen = self.spec_case(case_id), self.protocol.case(case_id)
+        arm = self.protocol.condition(condition)
+        slot = Slot("measure", condition, case_id, repeat, "agent")
+        agent = await self.fill(
+            slot,
+            lambda planner, uuid: planner.agent(uuid, arm, frozen),
+            lambda artifacts: agent_end(artifacts, self.rundir.blobs.get),
+        )
+        end = agent.meaning
+        if isinstance(end, Broken):
+            outcome = Unscored("agent_infrastructure", f"{end.cause}: {end.detail}")
+            return Row(case_id, case.group, condition, repeat, outcome)
+        grade = await self.graded(slot, agent.artifacts)
+        if isinstance(grade, Broken):
+            outcome = Unscored("grade_infrastructure", f"{grade.cause}: {grade.detail}")
+            return Row(case_id, case.group, condition, repeat, outcome, end.timed_out)
+        return Row(
+            case_id, case.group, condition, repeat, grade.outcome, end.timed_out, grade.checks
+        )
+
+    async def graded(self, slot: Slot, artifacts: Artifacts | None) -> Grade | Broken:
+        """Grade a delivery in a new container; None stands for the untouched workspace."""
+        changes: list[Change] = []
+        sources = artifacts.blobs if artifacts is not None else {}
+        if artifacts is not None and artifacts.delivery is not None:
+            if artifacts.delivery.refused:
+                # Too much to deliver is the agent's failure; there is nothing to run tests on.
+                return Grade(Scored(0.0), (), None)
+            changes = artifacts.delivery.changes
+        arm, frozen = self.protocol.condition(slot.condition), self.protocol.case(slot.case)
+        policy = self.spec_case(slot.case).verifier_exit
+        filled = await self.fill(
+            Slot(slot.purpose, slot.condition, slot.case, slot.repeat, "grade"),
+            lambda planner, uuid: planner.grade(uuid, arm, frozen, changes, sources),
+            lambda item: grade_end(item, self.rundir.blobs.get, policy),
+        )
+        return filled.meaning
+
+    async def command(self, slot: Slot, plan: Plan) -> Filled[Done | Broken]:
+        """Carry out a probe, a login or a reference solution."""
+        if slot.kind == "login":
+            return await self.fill(slot, plan, lambda item: agent_end(item, self.rundir.blobs.get))
+        return await self.fill(slot, plan, command_end)
+
+    # How it is obtained.
+
+    async def fill[T: Done | Broken | Grade](
+        self, slot: Slot, plan: Plan, conclude: Callable[[Artifacts], T]
+    ) -> Filled[T]:
+        """Return the slot's result; infrastructure failures are tried again as new attempts (D4).
+
+        Raises:
+            GapError, BudgetError, RemoteError: the run stops here and can be resumed.
+
+        """
+        attempts = self.protocol.spec.budget.max_retries + 1
+        for attempt in range(1, attempts + 1):
+            artifacts = await self._attempt(slot, attempt, plan)
+            meaning = conclude(artifacts)
+            await self._keep(slot, attempt, artifacts, meaning)
+            if not isinstance(meaning, Broken) or attempt == attempts:
+                return Filled(artifacts, meaning)
+        raise AssertionError("a slot has at least one attempt")
+
+    async def _attempt(self, slot: Slot, attempt: int, plan: Plan) -> Artifacts:
+        """Return one attempt's artifacts: replayed when they are complete, else obtained."""
+        uuid = execution_id(self.rundir.run_id, slot.key, attempt)
+        self.executor.require_no_gap(uuid)
+        captured = self.ledger.captured.get(uuid)
+        if captured is not None and uuid in self.ledger.cleaned:
+            return load_artifacts(self.rundir, captured.artifacts)
+        async with self._places:
+            if uuid not in self.ledger.intents:
+                self._require_budget(slot)
+            planner = await self.preflight.planner()
+            return await self.executor.execute(plan(planner, uuid), slot.key, attempt)
+
+    def _require_budget(self, slot: Slot) -> None:
+        budget = self.protocol.spec.budget
+        require_time(budget, time.monotonic() - self._started, slot.key)
+        if slot.kind in ("agent", "login"):
+            spent = self.ledger.count("agent") + self.ledger.count("login")
+            require_trial(budget, spent, slot.key)
+
+    async def _keep(
+        self, slot: Slot, attempt: int, artifacts: Artifacts, meaning: Done | Broken | Grade
+    ) -> None:
+        """Keep the attempt for the report and, once, in results.jsonl."""
+        row = attempt_row(slot, attempt, artifacts, meaning)
+        self.attempts.append(row)
+        if row.uuid not in self._recorded:
+            self._recorded.add(row.uuid)
+            document = attempt_document(row)
+            await asyncio.to_thread(self.rundir.append_results, [document])
+        word = result_word(meaning)
+        self.observer.tell(
+            SlotDone(slot.key, attempt, slot.kind, word, row.detail, row.duration_ms)
+        )
+
+
+def attempt_row(
+    slot: Slot, attempt: int, artifacts: Artifacts, meaning: Done | Broken | Grade
+) -> AttemptRow:
+    """Return what an attempt came to."""
+    status: AttemptStatus = "valid"
+    cause: str | None = None
+    detail, exit_code, usage = "", None, None
+    match meaning:
+        case Done():
+            exit_code, usage = meaning.exit_code, meaning.usage
+            if meaning.timed_out:
+                status, cause = "behaviour_failure", "time_limit"
+        case Broken():
+            status, cause, detail, usage = "invalid", meaning.cause, meaning.detail, meaning.usage
+        case Grade(outcome=outcome):
+            exit_code = meaning.exit_code
+            if isinstance(outcome, Unscored):
+                status, cause, detail = "invalid", outcome.cause, outcome.detail
+            elif outcome.value < 1:
+                status, cause = "behaviour_failure", "reward_0"
+    if artifacts.delivery is not None and artifacts.delivery.refused:
+        status, cause = "behaviour_failure", "delivery_too_large"
+        detail = ", ".join(item.path for item in artifacts.delivery.refused[:5])
+    return AttemptRow(
+        slot=slot,
+        attempt=attempt,
+        uuid=artifacts.uuid,
+        status=status,
+        cause=cause,
+        detail=detail,
+        exit_code=exit_code,
+        duration_ms=artifacts.duration_ms(),
+        usage=usage,
+        redactions=artifacts.redactions,
+    )
+
+
+def attempt_document(row: AttemptRow) -> dict[str, Json]:
+    """Return the line of results.jsonl."""
+    usage = row.usage
+    return {
+        "slot": row.slot.key,
+        "attempt": row.attempt,
+        "execution": row.uuid,
+        "kind": row.slot.kind,
+        "condition": row.slot.condition,
+        "case": row.slot.case,
+        "repeat": row.slot.repeat,
+        "status": row.status,
+        "cause": row.cause,
+        "detail": row.detail,
+        "exit_code": row.exit_code,
+        "duration_ms": row.duration_ms,
+        "usage": None
+        if usage is None
+        else {
+            "input_tokens": usage.input,
+            "cached_input_tokens": usage.cached_input,
+            "output_tokens": usage.output,
+            "reasoning_output_tokens": usage.reasoning_output,
+        },
+    }
+
+
+def result_word(meaning: Done | Broken | Grade) -> str:
+    """Return one word for a watcher."""
+    match meaning:
+        case Broken():
+            return "broken"
+        case Done(timed_out=timed_out):
+            return "timed_out" if timed_out else "ended"
+        case Grade(outcome=outcome):
+            if isinstance(outcome, Unscored):
+                return "unscored"
+            return "passed" if outcome.value == 1 else "failed"
+
+
+def recorded_attempts(rundir: RunDir) -> list[str]:
+    """Return the executions that results.jsonl holds already."""
+    from xgent_evolve.harbor.events import json_lines
+
+    if not rundir.results_path.exists():
+        return []
+    return [cast("str", row["execution"]) for row in json_lines(rundir.results_path.read_bytes())]

@@ -1,0 +1,47 @@
+"""Where the model credential comes from; it is never stored, only passed on."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from xgent_evolve.errors import AuthorityError
+from xgent_evolve.spec.models_v1 import ControllerEnv, HostFile, Runtime
+
+
+@dataclass(frozen=True, slots=True)
+class Credential:
+    """How the host runner gets the content of Codex's auth.json."""
+
+    content: bytes = field(default=b"", repr=False)
+    """Content that is sent over the connection's stdin; empty when there is none."""
+    host_file: str | None = None
+    """File on the host that is read there."""
+
+
+def find_credential(runtime: Runtime, environment: Mapping[str, str]) -> Credential:
+    """Return the credential that the JobSpec names.
+
+    Raises:
+        AuthorityError: E_AUTH_MISSING: the variable is not set or empty.
+
+    """
+    match runtime.authentication:
+        case None:
+            return Credential()
+        case HostFile(path=path):
+            return Credential(host_file=path)
+        case ControllerEnv(name=name):
+            value = environment.get(name, "").strip()
+            if not value:
+                raise AuthorityError(
+                    "the model credential is not in the environment",
+                    code="E_AUTH_MISSING",
+                    where="runtime.authentication.name",
+                    expected=f"a value in the variable {name}",
+                    found="nothing",
+                    fix=f"export {name} in the shell that starts xgent-evolve",
+                )
+            document = {"auth_mode": "apikey", "OPENAI_API_KEY": value}
+            return Credential(content=json.dumps(document).encode())

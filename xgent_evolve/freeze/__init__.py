@@ -1,0 +1,1 @@
+"""From a repository and task folders to frozen bundles and a Protocol."""

@@ -1,0 +1,134 @@
+"""The Protocol: a JobSpec plus everything that is frozen for it.
+
+`protocol.json` is the canonical JSON of a Protocol; its digest names the study. Every byte that a
+trial, a grade or the analysis depends on is reachable from it through digests (requirement C2).
+"""
+
+from __future__ import annotations
+
+from typing import Literal, Self
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from xgent_evolve.canonical import Json, canonical_bytes, digest_bytes
+from xgent_evolve.errors import StoreError
+from xgent_evolve.ids import Digest
+from xgent_evolve.spec.models_v1 import JobSpecV1
+
+
+class Record(BaseModel):
+    """Base of what lies on disk: closed, immutable, documented."""
+
+    model_config = ConfigDict(
+        extra="forbid", frozen=True, strict=True, use_attribute_docstrings=True
+    )
+
+
+class InstalledSkill(Record):
+    """A skill as the agent finds it."""
+
+    name: str
+    """Directory name below the skill root in the container."""
+    bundle: Digest
+    """Bundle of the skill's files, paths relative to the skill directory."""
+
+
+class FrozenCondition(Record):
+    """What one condition puts in front of the agent."""
+
+    id: str
+    """The condition's name in the JobSpec."""
+    skill: InstalledSkill | None
+    """The skill under test; None when absent or when the surface is agents."""
+    fixed_skills: list[InstalledSkill]
+    """Background skills, equal in every condition, sorted by name."""
+    agents: Digest
+    """Bundle of AGENTS.md files, paths relative to the repository; may be empty."""
+    content: Digest
+    """Digest over all of the above: equal content, equal digest, whatever the name."""
+
+
+class FrozenCase(Record):
+    """One task, its views kept apart (requirement F1)."""
+
+    id: str
+    """The case's name in the JobSpec."""
+    instruction: Digest
+    """Blob of instruction.md: the prompt."""
+    public: Digest
+    """Bundle that the agent may read."""
+    grader: Digest
+    """Bundle that only the grader gets, paths relative to the task directory."""
+    oracle: Digest
+    """Bundle that only the oracle check gets, paths relative to the task directory."""
+    workspace: Digest | None
+    """Bundle placed at repo_path (source.kind=repo), without AGENTS.md files and without the
+    skills under study; None when the image already holds the workspace."""
+
+
+class Protocol(Record):
+    """A study, frozen."""
+
+    schema_version: Literal[1]
+    """Version of this document."""
+    spec: JobSpecV1
+    """The JobSpec."""
+    spec_bytes: Digest
+    """Blob of the JobSpec file as it was read."""
+    conditions: list[FrozenCondition]
+    """The arms, in the order of the JobSpec."""
+    cases: list[FrozenCase]
+    """The tasks, in the order of the JobSpec."""
+    method: Digest | None = None
+    """Blob of the optimizer's instructions (mode search)."""
+    payload: dict[str, Digest]
+    """Blobs of the scripts that are shipped to the host, by file name."""
+    code: dict[str, Digest]
+    """Digest of each part of this package that decides a score, by part name."""
+
+    @classmethod
+    def from_bytes(cls, content: bytes) -> Self:
+        """Return the Protocol whose canonical JSON `content` is.
+
+        Raises:
+            StoreError: E_STORE_CORRUPT: it is no protocol of this version, or not canonical.
+
+        """
+        try:
+            protocol = cls.model_validate_json(content)
+        except ValidationError as error:
+            raise _not_a_protocol(str(error)) from error
+        if protocol.to_bytes() != content:
+            raise _not_a_protocol("another byte form than the canonical one")
+        return protocol
+
+    def document(self) -> Json:
+        """Return the JSON form; decimals are strings."""
+        return self.model_dump(mode="json", by_alias=True, exclude_none=False)
+
+    def to_bytes(self) -> bytes:
+        """Return the canonical JSON: the content of protocol.json."""
+        return canonical_bytes(self.document())
+
+    def digest(self) -> Digest:
+        """Return the digest that names the study."""
+        return digest_bytes(self.to_bytes())
+
+    def condition(self, condition_id: str) -> FrozenCondition:
+        """Return the frozen condition of that name."""
+        return next(item for item in self.conditions if item.id == condition_id)
+
+    def case(self, case_id: str) -> FrozenCase:
+        """Return the frozen case of that name."""
+        return next(item for item in self.cases if item.id == case_id)
+
+
+def _not_a_protocol(found: str) -> StoreError:
+    return StoreError(
+        "the frozen protocol cannot be read",
+        code="E_STORE_CORRUPT",
+        where="protocol.json",
+        expected="the canonical JSON of a Protocol of schema version 1",
+        found=found,
+        fix="restore protocol.json from a copy, or use the version that made the run",
+    )

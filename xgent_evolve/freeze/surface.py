@@ -1,0 +1,196 @@
+"""The text under study, and the background skills, as they lie in the frozen source."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from xgent_evolve.errors import InvalidError
+from xgent_evolve.freeze.places import place, spec_path
+from xgent_evolve.freeze.protocol import InstalledSkill
+from xgent_evolve.freeze.skills import read_skill_header
+from xgent_evolve.freeze.snapshot import Snapshot
+from xgent_evolve.spec.load import LoadedSpec
+from xgent_evolve.spec.paths import covered, last_name
+from xgent_evolve.store.bundles import Blobs, Entry, Tree, make_tree, put_bundle
+
+AGENTS_FILE = "AGENTS.md"
+OVERRIDE_FILE = "AGENTS.override.md"
+"""Found beside an AGENTS.md, the agent reads this one instead."""
+SKILL_FILE = "SKILL.md"
+
+
+@dataclass(frozen=True, slots=True)
+class Surface:
+    """What conditions start from, and what is the same in all of them."""
+
+    origin: str
+    """Where the source was frozen, for messages."""
+    skill_root: str | None
+    """Directory of the skill under test; None when AGENTS.md files are under study."""
+    fixed_roots: tuple[str, ...]
+    """Directories of the background skills."""
+    skill: tuple[Entry, ...]
+    """Files of the skill under test, paths relative to its directory."""
+    agents: tuple[Entry, ...]
+    """AGENTS.md files outside all skills, paths relative to the repository."""
+    background: dict[str, Entry]
+    """Every other frozen file, by path in the repository."""
+
+    @property
+    def skill_roots(self) -> tuple[str, ...]:
+        """Every skill directory of the study, the one under test first."""
+        return (*filter(None, (self.skill_root,)), *self.fixed_roots)
+
+
+def find_surface(loaded: LoadedSpec, snapshot: Snapshot) -> Surface:
+    """Find the text under study in the frozen source.
+
+    Raises:
+        InvalidError: E_SPEC_TARGET: a target path or skill root names no text of that kind.
+        RefusedError: E_FREEZE_LINK_ESCAPE: a link of the text leads to no frozen file.
+
+    """
+    target = loaded.spec.target
+    paths = [spec_path(path) for path in target.paths]
+    fixed = tuple(spec_path(root) for root in loaded.spec.source.fixed_skill_roots)
+    for number, root in enumerate(fixed):
+        _require_directory(loaded, snapshot, root, "source", "fixed_skill_roots", number)
+    skill_root = paths[0] if target.surface == "skill" else None
+    if skill_root is None:
+        _require_agents_text(loaded, snapshot, paths)
+    else:
+        _require_directory(loaded, snapshot, skill_root, "target", "paths", 0)
+    roots = (*filter(None, (skill_root,)), *fixed)
+    agents = tuple(
+        snapshot.followed(entry)
+        for entry in snapshot.without(roots)
+        if last_name(entry.path) == AGENTS_FILE
+    )
+    own = {entry.path for entry in agents}
+    outside = snapshot.without([skill_root] if skill_root else [])
+    return Surface(
+        origin=snapshot.origin,
+        skill_root=skill_root,
+        fixed_roots=fixed,
+        skill=tuple(skill_entries(snapshot, skill_root)) if skill_root else (),
+        agents=agents,
+        background={entry.path: entry for entry in outside if entry.path not in own},
+    )
+
+
+def skill_entries(snapshot: Snapshot, root: str) -> list[Entry]:
+    """Return a skill's files with paths relative to its directory.
+
+    Its SKILL.md is never a link: agents have been seen not to follow one.
+    """
+    main = snapshot.entries.get(f"{root}/{SKILL_FILE}")
+    entries = [entry for entry in snapshot.subtree(root) if entry.path != SKILL_FILE]
+    if main is not None:
+        entries.append(replace(snapshot.followed(main), path=SKILL_FILE))
+    return entries
+
+
+def freeze_fixed_skills(
+    loaded: LoadedSpec, surface: Surface, snapshot: Snapshot, blobs: Blobs
+) -> list[InstalledSkill]:
+    """Freeze the background skills, sorted by name.
+
+    Raises:
+        InvalidError: E_SPEC_SKILL_NAME: two skills would have one name; E_SKILL_YAML or
+            E_SKILL_MISSING_FIELD: the agent would not see a skill.
+
+    """
+    _require_distinct_skills(loaded, surface)
+    installed: list[InstalledSkill] = []
+    for root in surface.fixed_roots:
+        tree = make_tree(skill_entries(snapshot, root))
+        require_skill(tree, f"{surface.origin}/{root}/{SKILL_FILE}", blobs)
+        installed.append(InstalledSkill(name=last_name(root), bundle=put_bundle(blobs, tree)))
+    return sorted(installed, key=lambda skill: skill.name)
+
+
+def require_skill(tree: Tree, where: str, blobs: Blobs) -> None:
+    """Check that the agent would see the skill; `where` names its SKILL.md.
+
+    Raises:
+        InvalidError: E_SKILL_YAML or E_SKILL_MISSING_FIELD.
+
+    """
+    main = next((entry for entry in tree if entry.path == SKILL_FILE), None)
+    if main is None or main.blob is None:
+        raise InvalidError(
+            f"the skill has no {SKILL_FILE}, so the agent would not see it",
+            code="E_SKILL_MISSING_FIELD",
+            where=where,
+            expected=f"{SKILL_FILE} at the top of the skill",
+            found=", ".join(entry.path for entry in tree[:5]) or "no file",
+            fix=f"add {SKILL_FILE}; for a condition without the skill use level absent",
+        )
+    read_skill_header(blobs.get(main.blob), where)
+
+
+def _require_distinct_skills(loaded: LoadedSpec, surface: Surface) -> None:
+    names: dict[str, str] = {}
+    if surface.skill_root is not None:
+        names[last_name(surface.skill_root).casefold()] = surface.skill_root
+    for number, root in enumerate(surface.fixed_roots):
+        first = names.setdefault(last_name(root).casefold(), root)
+        if first != root:
+            raise InvalidError(
+                "two skills would be installed under one name",
+                code="E_SPEC_SKILL_NAME",
+                where=place(loaded, "source", "fixed_skill_roots", number),
+                expected="skill roots whose last parts differ",
+                found=f"{first} and {root}",
+                fix="rename one of the directories, or leave one out",
+            )
+
+
+def _require_directory(
+    loaded: LoadedSpec, snapshot: Snapshot, root: str, *field: str | int
+) -> None:
+    if root in snapshot.entries or not snapshot.below(root):
+        raise InvalidError(
+            "a skill root is not a directory of frozen files",
+            code="E_SPEC_TARGET",
+            where=place(loaded, *field),
+            expected=f"a directory with {SKILL_FILE}, listed in source.paths or source.new_paths",
+            found="a file or a link" if root in snapshot.entries else "nothing frozen there",
+            fix="name the real directory, and list it in source.paths",
+        )
+
+
+def _require_agents_text(loaded: LoadedSpec, snapshot: Snapshot, paths: list[str]) -> None:
+    """Refuse a target without text, and one whose text the agent would not read."""
+    names = {name: _directories(snapshot, name) for name in (AGENTS_FILE, OVERRIDE_FILE)}
+    for number, path in enumerate(paths):
+        is_file = last_name(path) == AGENTS_FILE
+        directory = path.removesuffix(AGENTS_FILE).rstrip("/") if is_file else path
+        below = [found for found in names[AGENTS_FILE] if _is_in(found, directory)]
+        hiding = [
+            found
+            for found in names[OVERRIDE_FILE]
+            if (found == directory if is_file else _is_in(found, directory))
+        ]
+        if hiding or not (is_file or below):
+            raise InvalidError(
+                f"{OVERRIDE_FILE} hides the text under study"
+                if hiding
+                else f"a target path names no {AGENTS_FILE}",
+                code="E_SPEC_TARGET",
+                where=place(loaded, "target", "paths", number),
+                expected=f"an {AGENTS_FILE} that the agent reads, or a directory with one",
+                found=f"{hiding[0]}/{OVERRIDE_FILE}".lstrip("/") if hiding else path,
+                fix=f"leave {OVERRIDE_FILE} out of source.paths"
+                if hiding
+                else f"name an {AGENTS_FILE} file",
+            )
+
+
+def _directories(snapshot: Snapshot, name: str) -> list[str]:
+    """Return the directories that hold a file of that name; the top is the empty path."""
+    return [path.rpartition("/")[0] for path in snapshot.entries if last_name(path) == name]
+
+
+def _is_in(directory: str, top: str) -> bool:
+    return not top or covered(directory, [top])

@@ -1,0 +1,141 @@
+"""What an execution's artifacts mean. Pure: the same record always gives the same conclusion."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Literal, cast
+
+from xgent_evolve.canonical import Json
+from xgent_evolve.harbor.artifacts import Artifacts, StoredFile
+from xgent_evolve.harbor.events import Usage, turn_of, usage_of
+from xgent_evolve.harbor.requests import VERIFIER
+from xgent_evolve.ids import Digest
+from xgent_evolve.measure.outcomes import Outcome, Scored, Unscored
+
+type Read = Callable[[Digest], bytes]
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """The command ran and its end is known."""
+
+    timed_out: bool
+    exit_code: int | None
+    usage: Usage | None
+
+
+@dataclass(frozen=True, slots=True)
+class Broken:
+    """The infrastructure failed; nothing is known about what was to be measured."""
+
+    cause: str
+    detail: str
+    usage: Usage | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Grade:
+    """What the verifier said."""
+
+    outcome: Outcome
+    checks: tuple[tuple[str, float | None], ...]
+    """Guardrail name and value between 0 and 1; None when it cannot be read."""
+    exit_code: int | None
+
+
+def command_end(artifacts: Artifacts) -> Done | Broken:
+    """Return how the supervised command ended, whatever it was."""
+    if artifacts.failure is not None:
+        failure = artifacts.failure
+        return Broken(f"{failure.stage}_{failure.cause}", failure.detail)
+    record, engine = artifacts.record, artifacts.engine
+    if record is None:
+        cause = "out_of_memory" if engine is not None and engine.oom_killed else "killed"
+        return Broken(cause, "the container ended before its supervisor could write a record")
+    if record.status != "ended":
+        return Broken(record.status, "the command was not started")
+    return Done(timed_out=record.expired, exit_code=record.exit_code, usage=None)
+
+
+def agent_end(artifacts: Artifacts, read: Read) -> Done | Broken:
+    """Return how the agent's turn ended.
+
+    A time-out is a result: what the agent left is graded. A turn that the model's service ended is
+    not: it says nothing about the text under study.
+    """
+    end = command_end(artifacts)
+    if isinstance(end, Broken):
+        return end
+    stdout = file_content(artifacts, "stdout", read) or b""
+    sessions = [
+        read(artifacts.blobs[item.sha256])
+        for name, item in sorted(artifacts.files.items())
+        if name.startswith("sessions/") and name.endswith(".jsonl") and isinstance(item, StoredFile)
+    ]
+    usage = usage_of(stdout, sessions)
+    if end.timed_out:
+        return Done(timed_out=True, exit_code=end.exit_code, usage=usage)
+    turn = turn_of(stdout)
+    if turn.status == "completed" and end.exit_code == 0:
+        return Done(timed_out=False, exit_code=0, usage=usage)
+    errors = (file_content(artifacts, "stderr", read) or b"").decode("utf-8", "replace")
+    detail = turn.message or errors.strip()[-400:] or f"exit code {end.exit_code}"
+    return Broken(f"turn_{turn.status}", detail, usage)
+
+
+def grade_end(
+    artifacts: Artifacts, read: Read, verifier_exit: Literal["must_agree", "ignored"]
+) -> Grade | Broken:
+    """Return the verifier's judgement, or why there is none (requirement F2).
+
+    A missing, malformed or self-contradicting reward is unscored with its cause, never 0.
+    """
+    end = command_end(artifacts)
+    if isinstance(end, Broken):
+        return end
+    checks = _checks(file_content(artifacts, f"{VERIFIER}/checks.json", read))
+    if end.timed_out:
+        outcome: Outcome = Unscored("grade_timeout", "the verifier reached its time limit")
+        return Grade(outcome, checks, end.exit_code)
+    text = file_content(artifacts, f"{VERIFIER}/reward.txt", read)
+    return Grade(_reward(text, end.exit_code, verifier_exit), checks, end.exit_code)
+
+
+def _reward(
+    text: bytes | None, exit_code: int | None, verifier_exit: Literal["must_agree", "ignored"]
+) -> Outcome:
+    if text is None or not text.strip():
+        return Unscored("reward_missing", f"no reward.txt was written; exit code {exit_code}")
+    if text.strip() not in (b"0", b"1"):
+        return Unscored("reward_malformed", f"reward.txt holds {text[:40]!r}, not 0 or 1")
+    reward = int(text)
+    if verifier_exit == "must_agree" and (reward == 1) != (exit_code == 0):
+        return Unscored("reward_contradicts_exit", f"reward {reward} with exit code {exit_code}")
+    return Scored(float(reward))
+
+
+def _checks(content: bytes | None) -> tuple[tuple[str, float | None], ...]:
+    try:
+        parsed = cast("Json", json.loads(content or b"{}"))
+    except ValueError:
+        return ()
+    if not isinstance(parsed, dict):
+        return ()
+    return tuple((name, _fraction(value)) for name, value in sorted(parsed.items()))
+
+
+def _fraction(value: object) -> float | None:
+    if isinstance(value, bool):
+        return float(value)
+    if isinstance(value, int | float) and math.isfinite(value) and 0 <= value <= 1:
+        return float(value)
+    return None
+
+
+def file_content(artifacts: Artifacts, name: str, read: Read) -> bytes | None:
+    """Return a captured file's bytes, or None when there is none of that name."""
+    item = artifacts.files.get(name)
+    return read(artifacts.blobs[item.sha256]) if isinstance(item, StoredFile) else None

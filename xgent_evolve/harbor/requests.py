@@ -1,0 +1,321 @@
+"""What each kind of execution asks of the host (requirements E4, F1 to F3)."""
+
+from __future__ import annotations
+
+import shlex
+from dataclasses import dataclass
+
+from xgent_evolve.canonical import Json
+from xgent_evolve.freeze.protocol import FrozenCase, FrozenCondition, Protocol
+from xgent_evolve.harbor import codex
+from xgent_evolve.harbor.inputs import HostFacts, Inputs
+from xgent_evolve.harbor.request import (
+    Capture,
+    Change,
+    EngineAddress,
+    Kind,
+    Request,
+    RequestEntry,
+    Workspace,
+)
+from xgent_evolve.ids import Digest, ExecutionId, RunId
+from xgent_evolve.spec.models_v1 import Case
+from xgent_evolve.store.bundles import Blobs, Tree, load_bundle
+
+MAX_FILE_BYTES = 64 * 1024 * 1024
+OUTPUT_LIMIT_BYTES = 16 * 1024 * 1024
+VERIFIER = "/logs/verifier"
+
+
+@dataclass(frozen=True, slots=True)
+class Planned:
+    """A request and where the bytes that it names are stored."""
+
+    request: Request
+    sources: dict[str, Digest]
+    """Blob of each SHA-256 of the request."""
+
+
+@dataclass(frozen=True, slots=True)
+class Planner:
+    """Builds requests from the frozen protocol and the host's facts."""
+
+    protocol: Protocol
+    blobs: Blobs
+    run_id: RunId
+    host: HostFacts
+
+    def agent(self, uuid: ExecutionId, condition: FrozenCondition, case: FrozenCase) -> Planned:
+        """Return the measured work: Codex on the case's prompt, under the condition's text."""
+        runtime = self.protocol.spec.runtime
+        inputs = self._codex_inputs(uuid, condition, case)
+        inputs.add_file("/xgent/prompt.txt", self.blobs.get(case.instruction))
+        command = codex.exec_command(runtime, self._case(case).repo_path)
+        self._control(inputs, command, self.protocol.spec.budget.trial_timeout_s, credential=True)
+        workspace = self._workspace(inputs, case, condition, owner=codex.USER)
+        return self._codex_request(uuid, "agent", case, inputs, workspace, secrets=True)
+
+    def probe(self, uuid: ExecutionId, condition: FrozenCondition, case: FrozenCase) -> Planned:
+        """Return the sandbox check of a case's image; it calls no model."""
+        inputs = self._codex_inputs(uuid, condition, case)
+        command = codex.probe_command(
+            self.protocol.spec.runtime, self._case(case).repo_path, codex.profile_name(uuid)
+        )
+        self._control(inputs, command, 60, credential=False)
+        workspace = self._workspace(inputs, case, condition, owner=codex.USER)
+        return self._codex_request(uuid, "probe", case, inputs, workspace, secrets=False)
+
+    def login(self, uuid: ExecutionId, condition: FrozenCondition, case: FrozenCase) -> Planned:
+        """Return one model call that proves the credential, with a prompt that asks for nothing."""
+        inputs = self._codex_inputs(uuid, condition, case)
+        inputs.add_file("/xgent/prompt.txt", b"Reply with the single word: ready\n")
+        command = codex.exec_command(self.protocol.spec.runtime, self._case(case).repo_path)
+        self._control(inputs, command, self.protocol.spec.budget.trial_timeout_s, credential=True)
+        workspace = self._workspace(inputs, case, condition, owner=codex.USER)
+        return self._codex_request(uuid, "login", case, inputs, workspace, secrets=True)
+
+    def oracle(self, uuid: ExecutionId, condition: FrozenCondition, case: FrozenCase) -> Planned:
+        """Return the reference solution, run as root like the verifier."""
+        inputs = Inputs(self.blobs)
+        inputs.add_bundle("/", case.oracle)
+        command = _script(self._case(case).repo_path, "/solution/solve.sh")
+        self._control(inputs, command, self.protocol.spec.budget.grade_timeout_s, credential=False)
+        workspace = self._workspace(inputs, case, condition, owner=None)
+        return self._root_request(uuid, "oracle", case, inputs, workspace, capture=True)
+
+    def grade(
+        self,
+        uuid: ExecutionId,
+        condition: FrozenCondition,
+        case: FrozenCase,
+        changes: list[Change],
+        sources: dict[str, Digest],
+    ) -> Planned:
+        """Return the verifier in a new container that gets the delivery and the tests only."""
+        inputs = Inputs(self.blobs)
+        inputs.add_bundle("/", case.grader)
+        inputs.entries = [_executable(item, "tests/test.sh") for item in inputs.entries]
+        inputs.sources.update(sources)
+        command = _script(self._case(case).repo_path, "/tests/test.sh")
+        self._control(inputs, command, self.protocol.spec.budget.grade_timeout_s, credential=False)
+        workspace = self._workspace(inputs, case, condition, owner=None, changes=changes)
+        return self._root_request(uuid, "grade", case, inputs, workspace, capture=False)
+
+    # What the kinds have in common.
+
+    def _case(self, case: FrozenCase) -> Case:
+        return next(item for item in self.protocol.spec.cases if item.id == case.id)
+
+    def _codex_inputs(
+        self, uuid: ExecutionId, condition: FrozenCondition, case: FrozenCase
+    ) -> Inputs:
+        spec_case = self._case(case)
+        inputs = Inputs(self.blobs)
+        inputs.add_bundle(f"{codex.TASK_INPUT}/task", case.public)
+        config = codex.config_toml(
+            self.protocol.spec.runtime,
+            workdir=spec_case.repo_path,
+            path=self.host.images[spec_case.image].path,
+            trusted=self._delivers_agents(),
+        )
+        inputs.add_file("/xgent/codex-home/config.toml", config)
+        requirements = codex.requirements_toml(codex.profile_name(uuid))
+        inputs.add_file("/etc/codex/requirements.toml", requirements)
+        installed = [*condition.fixed_skills, *([condition.skill] if condition.skill else [])]
+        for skill in installed:
+            inputs.add_bundle(f"{codex.SKILL_ROOT}/{skill.name}", skill.bundle)
+        return inputs
+
+    def _delivers_agents(self) -> bool:
+        """Say whether any condition has AGENTS.md text; trust is then equal in all of them."""
+        return any(load_bundle(self.blobs, item.agents) for item in self.protocol.conditions)
+
+    def _control(self, inputs: Inputs, command: bytes, limit_s: int, *, credential: bool) -> None:
+        """Add the supervisor, its plan and the command."""
+        is_codex = b"env -i" in command
+        has_prompt = any(item.path == "xgent/prompt.txt" for item in inputs.entries)
+        plan = "\n".join(
+            [
+                f"limit_s={limit_s}",
+                f"output_limit={OUTPUT_LIMIT_BYTES}",
+                f"credential_to={shlex.quote(codex.CREDENTIAL if credential else '')}",
+                f"stdin_from={'/xgent/prompt.txt' if has_prompt else '/dev/null'}",
+                f"prepare() {{\n{codex.PREPARE if is_codex else ':'}\n}}",
+                f"collect() {{\n{codex.COLLECT if is_codex else ':'}\n}}",
+                "",
+            ]
+        )
+        supervisor = self.blobs.get(self.protocol.payload["supervisor.sh"])
+        inputs.add_file("/xgent/supervisor.sh", supervisor, executable=True)
+        inputs.add_file("/xgent/plan.sh", plan.encode())
+        inputs.add_file("/xgent/command.sh", command)
+
+    def _workspace(
+        self,
+        inputs: Inputs,
+        case: FrozenCase,
+        condition: FrozenCondition,
+        *,
+        owner: int | None,
+        changes: list[Change] | None = None,
+    ) -> Workspace:
+        """Return the working directory: image or frozen source, then the condition's AGENTS.md."""
+        source: Tree = load_bundle(self.blobs, case.workspace) if case.workspace else ()
+        agents = load_bundle(self.blobs, condition.agents) if case.workspace else ()
+        return Workspace(
+            path=self._case(case).repo_path,
+            from_image=case.workspace is None,
+            owner=owner,
+            remove=[".codex/config.toml"],
+            entries=inputs.remember((*source, *agents), ""),
+            changes=changes or [],
+            ensure=list(codex.PROTECTED) if owner is not None else [],
+        )
+
+    def _codex_request(
+        self,
+        uuid: ExecutionId,
+        kind: Kind,
+        case: FrozenCase,
+        inputs: Inputs,
+        workspace: Workspace,
+        *,
+        secrets: bool,
+    ) -> Planned:
+        runtime = self.protocol.spec.runtime
+        seccomp = self.blobs.get(self.protocol.payload["seccomp.json"]).decode()
+        security: list[Json] = ["no-new-privileges", f"seccomp={seccomp}"]
+        if self.host.apparmor:
+            security.append(f"apparmor={runtime.apparmor_profile or 'unconfined'}")
+        container = self._container(case, user=f"{codex.USER}:{codex.USER}")
+        tool: dict[str, Json] = {
+            "Type": "bind",
+            "Source": self.host.tool,
+            "Target": codex.INSTALL,
+            "ReadOnly": True,
+        }
+        memory_files: dict[str, Json] = {
+            "/tmp": "rw,exec,nosuid,nodev,mode=1777,size=512m",  # noqa: S108 - in the container
+            codex.HOME: f"rw,nosuid,nodev,mode=700,uid={codex.USER},gid={codex.USER},size=256m",
+        }
+        container["HostConfig"] = {
+            **self._limits(),
+            "NetworkMode": runtime.network if secrets else "none",
+            "CapDrop": ["ALL"],
+            "SecurityOpt": security,
+            "MaskedPaths": [],
+            "ReadonlyPaths": [],
+            "Tmpfs": memory_files,
+            "Mounts": [tool],
+        }
+        budget = self.protocol.spec.budget
+        return self._planned(
+            uuid,
+            kind,
+            inputs,
+            workspace,
+            container=container,
+            user=codex.USER,
+            capture=Capture(
+                workspace=True,
+                exclude=list(codex.PROTECTED),
+                max_file_bytes=MAX_FILE_BYTES,
+                paths=[],
+            ),
+            secrets=secrets,
+            limit_s=budget.trial_timeout_s if secrets else 60,
+        )
+
+    def _root_request(
+        self,
+        uuid: ExecutionId,
+        kind: Kind,
+        case: FrozenCase,
+        inputs: Inputs,
+        workspace: Workspace,
+        *,
+        capture: bool,
+    ) -> Planned:
+        container = self._container(case, user="0:0")
+        container["HostConfig"] = {
+            **self._limits(),
+            "NetworkMode": "none",
+            "SecurityOpt": ["no-new-privileges"],
+        }
+        return self._planned(
+            uuid,
+            kind,
+            inputs,
+            workspace,
+            container=container,
+            user=0,
+            capture=Capture(
+                workspace=capture,
+                exclude=[".git"],
+                max_file_bytes=MAX_FILE_BYTES,
+                paths=[VERIFIER],
+            ),
+            secrets=False,
+            limit_s=self.protocol.spec.budget.grade_timeout_s,
+        )
+
+    def _planned(
+        self,
+        uuid: ExecutionId,
+        kind: Kind,
+        inputs: Inputs,
+        workspace: Workspace,
+        *,
+        container: dict[str, Json],
+        user: int,
+        capture: Capture,
+        secrets: bool,
+        limit_s: int,
+    ) -> Planned:
+        request = Request(
+            uuid=uuid,
+            run_id=self.run_id,
+            kind=kind,
+            engine=EngineAddress(socket=self.host.socket),
+            container=container,
+            user_id=user,
+            inputs=inputs.entries,
+            directories=[] if user else [VERIFIER, "/logs/agent", "/logs/artifacts"],
+            workspace=workspace,
+            capture=capture,
+            secrets=secrets,
+            limit_s=limit_s,
+            grace_s=120,
+        )
+        return Planned(request=request, sources=inputs.sources)
+
+    def _container(self, case: FrozenCase, *, user: str) -> dict[str, Json]:
+        return {
+            "Image": self.host.images[self._case(case).image].id,
+            "Entrypoint": ["/bin/sh", "/xgent/supervisor.sh"],
+            "Cmd": [],
+            "User": user,
+            "WorkingDir": "/",
+            "Env": [],
+        }
+
+    def _limits(self) -> dict[str, Json]:
+        runtime = self.protocol.spec.runtime
+        memory = runtime.memory_mb * 1024 * 1024
+        return {
+            "Init": True,
+            "LogConfig": {"Type": "none"},
+            "Memory": memory,
+            "MemorySwap": memory,
+            "NanoCpus": int(runtime.cpus * 1_000_000_000),
+            "PidsLimit": 512,
+            "Ulimits": [{"Name": "core", "Soft": 0, "Hard": 0}],
+        }
+
+
+def _script(workdir: str, path: str) -> bytes:
+    return f"cd {shlex.quote(workdir)} && exec {path}\n".encode()
+
+
+def _executable(entry: RequestEntry, path: str) -> RequestEntry:
+    return entry.model_copy(update={"mode": 0o755}) if entry.path == path else entry

@@ -1,0 +1,1 @@
+"""Scripts that are shipped to the host and into containers, as data: nothing here is imported."""

@@ -1,0 +1,70 @@
+"""What the host, its engine and its images are."""
+
+import os
+import platform
+import shutil
+import subprocess
+
+from engine import Engine, message_of, quote
+from errors import RunnerError
+
+
+def probe(root, request):
+    """Return what the host, its engine and the images are; nothing is changed."""
+    socket_path = request["socket"] or engine_socket(request["docker_path"])
+    engine = Engine(socket_path)
+    status, version = engine.call("GET", "/version")
+    if status != 200:
+        raise RunnerError("E_REMOTE_ENGINE", "version: %s" % message_of(version))
+    _, information = engine.call("GET", "/info")
+    usage = shutil.disk_usage(root)
+    return {
+        "python": platform.python_version(),
+        "architecture": platform.machine(),
+        "socket": socket_path,
+        "engine": {
+            "version": version["Version"],
+            "api": version["ApiVersion"],
+            "architecture": information.get("Architecture", ""),
+            "security": information.get("SecurityOptions") or [],
+            "storage": information.get("Driver", ""),
+            "id": information.get("ID", ""),
+        },
+        "disk_free_bytes": usage.free,
+        "images": {name: image_facts(engine, name) for name in request["images"]},
+    }
+
+
+def engine_socket(docker_path):
+    """Return the socket that the host's docker command uses by itself."""
+    if not os.access(docker_path, os.X_OK):
+        raise RunnerError(
+            "E_REMOTE_NO_DOCKER", "%s is not an executable file on the host" % docker_path
+        )
+    endpoint = os.environ.get("DOCKER_HOST", "")
+    if not endpoint:
+        done = subprocess.run(
+            [docker_path, "context", "inspect", "--format", "{{.Endpoints.docker.Host}}"],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            timeout=30,
+        )
+        endpoint = done.stdout.decode("utf-8", "replace").strip()
+    if not endpoint.startswith("unix://"):
+        endpoint = "unix:///var/run/docker.sock"
+    return endpoint[len("unix://") :]
+
+
+def image_facts(engine, name):
+    status, document = engine.call("GET", "/images/%s/json" % quote(name))
+    if status != 200:
+        return None
+    config = document.get("Config") or {}
+    return {
+        "id": document["Id"],
+        "digests": document.get("RepoDigests") or [],
+        "architecture": document.get("Architecture", ""),
+        "os": document.get("Os", ""),
+        "env": config.get("Env") or [],
+    }

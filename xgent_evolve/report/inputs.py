@@ -1,0 +1,155 @@
+"""The facts that a report is made of.
+
+They carry no run id, execution id, container id, host name or time of day: two runs of one
+protocol with equal outcomes differ in durations alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from xgent_evolve.ids import Digest
+from xgent_evolve.measure.comparison import Comparison
+from xgent_evolve.measure.interaction import Interaction
+
+type AttemptKind = Literal["agent", "grade"]
+"""Which part of a trial an attempt carried out."""
+
+type AttemptStatus = Literal["valid", "behaviour_failure", "invalid"]
+"""valid: it did its work (a grade: reward 1); behaviour_failure: a valid observation of the agent
+failing (time limit, forbidden path, reward 0); invalid: infrastructure failed, no observation."""
+
+type StepStatus = Literal["passed", "failed", "not_run"]
+
+
+@dataclass(frozen=True, slots=True)
+class Study:
+    """Which study a report is about."""
+
+    protocol_digest: Digest
+    """Digest of protocol.json; names the study."""
+    protocol_id: str
+    """The caller's name for it."""
+    question: str
+    """The question that the study answers."""
+    mode: Literal["smoke", "compare", "search"]
+    """What was asked of the tool."""
+
+
+@dataclass(frozen=True, slots=True)
+class Digests:
+    """Everything frozen that decides a score (requirement C2)."""
+
+    conditions: tuple[tuple[str, Digest], ...]
+    """Condition id and digest of its content, in the order of the JobSpec."""
+    cases: tuple[tuple[str, Digest], ...]
+    """Case id and digest of its frozen record, in the order of the JobSpec."""
+    payload: Digest
+    """The scripts that run on the host and in the containers."""
+    code: Digest
+    """The comparison and report code."""
+
+
+@dataclass(frozen=True, slots=True)
+class Tokens:
+    """Token usage of one execution. None is unknown, which is not 0."""
+
+    input: int | None = None
+    """All input tokens, cached ones included."""
+    cached_input: int | None = None
+    """The part of `input` that was cached; not added again."""
+    output: int | None = None
+    """All output tokens, reasoning included."""
+    reasoning_output: int | None = None
+    """The part of `output` that was reasoning; not added again."""
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """One attempt at one part of a trial, failures included."""
+
+    kind: AttemptKind
+    condition: str
+    case: str
+    repeat: int
+    attempt: int
+    """Counted from 1; a retry is a further attempt."""
+    status: AttemptStatus
+    cause: str | None = None
+    """What went wrong, as a code; None when nothing did."""
+    exit_code: int | None = None
+    """The command's own exit code; None when there is none."""
+    duration_s: float | None = None
+    """From the supervisor's record; None when unknown."""
+    tokens: Tokens | None = None
+    """Usage of the model. None for a grade without a judge: no model takes part. For an agent
+    None is the same as `Tokens()`: unknown."""
+
+
+@dataclass(frozen=True, slots=True)
+class Auxiliary:
+    """Calls to the auxiliary scorer, which are kept apart from everything else."""
+
+    calls: int
+    input_tokens: int | None
+    output_tokens: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Gap:
+    """Something that the evidence lacks, beyond what the comparison itself says."""
+
+    code: str
+    """For programs, in snake_case."""
+    detail: str
+    """One sentence."""
+    where: str = ""
+    """Case, condition or slot that it concerns."""
+
+
+@dataclass(frozen=True, slots=True)
+class SmokeStep:
+    """One check of one case in smoke mode."""
+
+    status: StepStatus
+    detail: str = ""
+    """What was found, in one line."""
+
+
+@dataclass(frozen=True, slots=True)
+class SmokeCase:
+    """What smoke found about one case."""
+
+    case: str
+    probe: SmokeStep
+    """The container starts and has what a trial needs."""
+    untouched: SmokeStep
+    """The unchanged workspace is graded 0."""
+    oracle: SmokeStep
+    """The reference solution is graded 1."""
+    agent: SmokeStep | None = None
+    """The agent ran and was graded, whatever the reward; None when no model is named."""
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """All that a report is made of."""
+
+    study: Study
+    digests: Digests
+    attempts: Sequence[Attempt] = ()
+    """In any order."""
+    comparison: Comparison | None = None
+    """The candidate against the baseline; None in smoke mode."""
+    secondary: Sequence[Comparison] = ()
+    """Other conditions against the baseline: shown, never decided on."""
+    interaction: Interaction | None = None
+    """None when the conditions are not crossed."""
+    smoke: Sequence[SmokeCase] | None = None
+    """Smoke mode alone."""
+    auxiliary: Auxiliary | None = None
+    """None when no auxiliary scorer is in use."""
+    gaps: Sequence[Gap] = ()
+    """Further evidence gaps, such as executions that are not resolved."""

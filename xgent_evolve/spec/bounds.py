@@ -1,0 +1,214 @@
+"""How many executions a JobSpec can cause at most, known before anything runs.
+
+Planned is what runs when nothing fails. The bound adds the retries that the budget allows and
+stops where the budget stops. budget.max_trials counts agent executions, confirmation included.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+from xgent_evolve.spec.models_v1 import Case, JobSpecV1
+
+KINDS: Final = (
+    "agent",
+    "grade",
+    "judge",
+    "auxiliary",
+    "optimizer",
+    "confirmation",
+    "probe",
+    "reference",
+)
+"""Every kind of execution, each a field of `Bounds`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What a JobSpec plans when nothing fails."""
+
+    arms: int
+    """Conditions of which every trial runs in each case."""
+    cases: int
+    """Cases before confirmation."""
+    agent: int
+    """Agent executions before confirmation."""
+    confirmation_cases: int
+    confirmation: int
+    """Agent executions of confirmation; 0 when none is budgeted."""
+    optimizer: int
+    """Proposals of the search."""
+
+
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """Upper bounds of executions per kind, retries included."""
+
+    agent: int
+    """Paid agent executions before confirmation."""
+    grade: int
+    """Runs of a verifier, after agents and after the reference solution."""
+    judge: int
+    """Assessments by a judge (version 2)."""
+    auxiliary: int
+    """Requests to the auxiliary scorer (version 2)."""
+    optimizer: int
+    """Paid proposals of the search."""
+    confirmation: int
+    """Paid agent executions of confirmation."""
+    probe: int
+    """Sandbox probes without a model (smoke)."""
+    reference: int
+    """Runs of a reference solution without a model (smoke)."""
+    lines: tuple[str, ...]
+    """The arithmetic, one line for every kind."""
+
+
+def planned(spec: JobSpecV1) -> Plan:
+    """Return what `spec` plans; smoke plans a login start of the agent when a model is named."""
+    before = compared_cases(spec)
+    if spec.mode == "smoke":
+        login = int(spec.runtime.model is not None)
+        return Plan(1, len(spec.cases), login, 0, 0, 0)
+    proposals = spec.budget.max_candidates if spec.mode == "search" else 0
+    arms = 1 + proposals if spec.mode == "search" else 2
+    confirmation_cases = len(spec.cases) - len(before) if spec.budget.confirmation_trials else 0
+    repeats = spec.measurement.repeats
+    return Plan(
+        arms=arms,
+        cases=len(before),
+        agent=arms * len(before) * repeats,
+        confirmation_cases=confirmation_cases,
+        confirmation=2 * confirmation_cases * repeats,
+        optimizer=proposals,
+    )
+
+
+def compared_cases(spec: JobSpecV1) -> list[Case]:
+    """Return the cases that are measured before confirmation."""
+    return [case for case in spec.cases if case.split != "confirmation"]
+
+
+def call_bounds(spec: JobSpecV1) -> Bounds:
+    """Return the upper bounds of `spec`. Pure."""
+    return _smoke_bounds(spec) if spec.mode == "smoke" else _study_bounds(spec)
+
+
+def _smoke_bounds(spec: JobSpecV1) -> Bounds:
+    cases, plan = len(spec.cases), planned(spec)
+    attempts = 1 + spec.budget.max_retries
+    agent = min(plan.agent * attempts, spec.budget.max_trials)
+    of_cases = _count(cases, "case")
+    login = "1 login start" if plan.agent else "no login start without runtime.model"
+    return Bounds(
+        agent=agent,
+        grade=2 * cases * attempts,
+        judge=0,
+        auxiliary=0,
+        optimizer=0,
+        confirmation=0,
+        probe=cases * attempts,
+        reference=cases * attempts,
+        lines=(
+            f"agent {plan.agent} = {login}{_retried(plan.agent, agent, spec)}",
+            f"grade {2 * cases} = {of_cases} x 2 (the untouched workspace, the reference"
+            f" solution){_retried(2 * cases, 2 * cases * attempts, spec)}",
+            *_not_in_version_1(),
+            "optimizer 0 = no search in mode smoke",
+            "confirmation 0 = no confirmation in mode smoke",
+            f"probe {cases} = {of_cases} x 1 sandbox probe without a model"
+            f"{_retried(cases, cases * attempts, spec)}",
+            f"reference {cases} = {of_cases} x 1 run of the reference solution without a model"
+            f"{_retried(cases, cases * attempts, spec)}",
+        ),
+    )
+
+
+def _study_bounds(spec: JobSpecV1) -> Bounds:
+    plan, budget = planned(spec), spec.budget
+    attempts = 1 + budget.max_retries
+    unreserved = max(0, budget.max_trials - budget.confirmation_trials)
+    agent = min(plan.agent * attempts, unreserved)
+    confirmation = min(plan.confirmation * attempts, budget.confirmation_trials)
+    trials = min(plan.agent, agent) + plan.confirmation
+    optimizer = plan.optimizer * attempts
+    return Bounds(
+        agent=agent,
+        grade=trials * attempts,
+        judge=0,
+        auxiliary=0,
+        optimizer=optimizer,
+        confirmation=confirmation,
+        probe=0,
+        reference=0,
+        lines=(
+            f"agent {plan.agent} = {_arms(spec, plan)} x {_count(plan.cases, 'case')} x "
+            f"{_count(spec.measurement.repeats, 'repeat')}{_limited(plan.agent, agent, spec)}",
+            f"grade {trials} = 1 for every finished agent execution"
+            f"{_retried(trials, trials * attempts, spec)}",
+            *_not_in_version_1(),
+            _optimizer_line(spec, plan, optimizer),
+            _confirmation_line(spec, plan, confirmation),
+        ),
+    )
+
+
+def _arms(spec: JobSpecV1, plan: Plan) -> str:
+    if spec.mode == "search":
+        return f"(1 baseline + {_count(plan.optimizer, 'candidate')})"
+    return _count(plan.arms, "condition")
+
+
+def _optimizer_line(spec: JobSpecV1, plan: Plan, bound: int) -> str:
+    if spec.mode != "search":
+        return f"optimizer 0 = no search in mode {spec.mode}"
+    return (
+        f"optimizer {plan.optimizer} = 1 for every candidate (budget.max_candidates)"
+        f"{_retried(plan.optimizer, bound, spec)}"
+    )
+
+
+def _confirmation_line(spec: JobSpecV1, plan: Plan, bound: int) -> str:
+    if not plan.confirmation:
+        reason = (
+            "budget.confirmation_trials is 0"
+            if any(case.split == "confirmation" for case in spec.cases)
+            else "no case has the split confirmation"
+        )
+        return f"confirmation 0 = {reason}"
+    limit = (
+        f"; at most {bound} with retries (budget.confirmation_trials)"
+        if bound > plan.confirmation
+        else ""
+    )
+    return (
+        f"confirmation {plan.confirmation} = 2 conditions x "
+        f"{_count(plan.confirmation_cases, 'case')} x "
+        f"{_count(spec.measurement.repeats, 'repeat')}{limit}"
+    )
+
+
+def _limited(plan: int, bound: int, spec: JobSpecV1) -> str:
+    """Say which limit holds agent executions: retries, or the budget."""
+    if bound < plan * (1 + spec.budget.max_retries):
+        reserved = spec.budget.confirmation_trials
+        less = f" - {reserved} reserved for confirmation" if reserved else ""
+        cause = " with retries" if bound >= plan else ""
+        return f"; at most {bound}{cause} (budget.max_trials{less})"
+    return _retried(plan, bound, spec)
+
+
+def _retried(plan: int, bound: int, spec: JobSpecV1) -> str:
+    if bound <= plan:
+        return ""
+    return f"; at most {bound} with {_count(spec.budget.max_retries, 'retry')} each"
+
+
+def _not_in_version_1() -> tuple[str, str]:
+    return "judge 0 = no judges in version 1", "auxiliary 0 = no auxiliary scorer in version 1"
+
+
+def _count(number: int, noun: str) -> str:
+    plural = f"{noun[:-1]}ies" if noun.endswith("y") else f"{noun}s"
+    return f"{number} {noun if number == 1 else plural}"

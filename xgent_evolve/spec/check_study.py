@@ -1,0 +1,131 @@
+"""Rules of the study: names, groups, what the mode needs, what the budget must cover."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+
+from xgent_evolve.spec.bounds import compared_cases, planned
+from xgent_evolve.spec.faults import Finding, shown
+from xgent_evolve.spec.locate import JsonPath
+from xgent_evolve.spec.models_v1 import JobSpecV1
+
+
+def study_findings(spec: JobSpecV1) -> Iterator[Finding]:
+    """Yield every broken rule of the study."""
+    yield from _unique_names(spec)
+    yield from _groups(spec)
+    yield from _needs_of_mode(spec)
+    yield from _budget(spec)
+
+
+def _unique_names(spec: JobSpecV1) -> Iterator[Finding]:
+    named = {
+        "cases": ("id", [case.id for case in spec.cases]),
+        "conditions": ("id", [condition.id for condition in spec.conditions]),
+        "guardrails": ("name", [guardrail.name for guardrail in spec.guardrails]),
+    }
+    for key, (field, names) in named.items():
+        # Names become file names, and some file systems fold case.
+        folded = [name.casefold() for name in names]
+        for index, name in enumerate(folded):
+            first = folded.index(name)
+            if first < index:
+                yield Finding(
+                    path=(key, index, field),
+                    message="this name is used twice",
+                    expected="a name of its own, whatever its case",
+                    found=f"{shown(names[index])}, also at $.{key}[{first}].{field}",
+                    fix="rename one of the two",
+                )
+
+
+def _groups(spec: JobSpecV1) -> Iterator[Finding]:
+    groups = {case.group for case in spec.cases}
+    for name in spec.measurement.weights:
+        if name not in groups:
+            yield Finding(
+                path=("measurement", "weights", name),
+                at_key=True,
+                message="no case belongs to this group",
+                expected=f"one of {', '.join(map(shown, sorted(groups)))}",
+                found=shown(name),
+                fix="name the group of a case, or remove the weight",
+            )
+    seen = {case.group for case in compared_cases(spec)}
+    for index, case in enumerate(spec.cases):
+        if case.split == "confirmation" and case.group in seen:
+            yield Finding(
+                path=("cases", index, "group"),
+                message="a group lies in the confirmation split and in another one",
+                expected="confirmation cases from groups that nothing else was measured on",
+                found=shown(case.group),
+                fix="move the whole group to one split",
+            )
+
+
+def _needs_of_mode(spec: JobSpecV1) -> Iterator[Finding]:
+    splits = Counter(case.split for case in spec.cases)
+    match spec.mode:
+        case "smoke":
+            return
+        case "compare":
+            if spec.candidate_condition is None:
+                yield _needed(spec, ("candidate_condition",), "the condition under test")
+            if not compared_cases(spec):
+                yield _needed(spec, ("cases",), "a case whose split is not confirmation")
+        case "search":
+            if spec.optimizer is None:
+                yield _needed(spec, ("optimizer",), "the proposer of candidates")
+            if not splits["search"]:
+                yield _needed(spec, ("cases",), "a case with the split search")
+            if not spec.budget.max_candidates:
+                yield _needed(spec, ("budget", "max_candidates"), "at least 1 candidate")
+
+
+def _needed(spec: JobSpecV1, path: JsonPath, what: str) -> Finding:
+    return Finding(
+        path=path,
+        message=f"mode {spec.mode} needs {what}",
+        expected=what,
+        found="none",
+        fix=f"add it, or use another mode than {spec.mode}",
+    )
+
+
+def _budget(spec: JobSpecV1) -> Iterator[Finding]:
+    if spec.mode == "smoke":
+        return
+    plan, budget = planned(spec), spec.budget
+    # A search may end before its last candidate, but not before the first was measured.
+    arms = 2 if spec.mode == "search" else plan.arms
+    agent = arms * plan.cases * spec.measurement.repeats
+    needed = agent + budget.confirmation_trials
+    if budget.max_trials < needed:
+        yield Finding(
+            path=("budget", "max_trials"),
+            message="the budget does not cover the planned agent executions",
+            expected=f"at least {needed} = {arms} conditions x {plan.cases} cases x "
+            f"{spec.measurement.repeats} repeats + {budget.confirmation_trials} for confirmation",
+            found=str(budget.max_trials),
+            fix="raise budget.max_trials (retries count too), or plan less",
+        )
+    declared = sum(case.split == "confirmation" for case in spec.cases)
+    confirmation = 2 * declared * spec.measurement.repeats
+    if budget.confirmation_trials and budget.confirmation_trials < confirmation:
+        yield Finding(
+            path=("budget", "confirmation_trials"),
+            message="the reserve does not cover one confirmation",
+            expected=f"0 (no confirmation), or at least {confirmation} = 2 conditions x "
+            f"{declared} cases x {spec.measurement.repeats} repeats",
+            found=str(budget.confirmation_trials),
+            fix="raise budget.confirmation_trials, or set it to 0",
+        )
+    if budget.confirmation_trials and not declared:
+        yield Finding(
+            path=("budget", "confirmation_trials"),
+            message="a reserve for confirmation needs confirmation cases",
+            expected="0, or a case with the split confirmation",
+            found=str(budget.confirmation_trials),
+            fix="add confirmation cases, or remove the reserve",
+        )

@@ -1,0 +1,1 @@
+"""Durable storage of a run: bytes by hash, the journal, the lock, the run directory."""

@@ -1,0 +1,252 @@
+"""Content-addressed bytes on disk.
+
+Layout below the root: `ab/<62 more digits>` holds the bytes whose BLAKE3 starts with `ab`, mode
+0444; `staging/` holds what is being written; `quarantine/` what turned out damaged.
+
+**A blob under its name is whole and durable** (rule R2): bytes are staged, made durable by a
+barrier, and only then renamed; the directory is synced before `put` returns. A blob that another
+process published may lack that last sync, so a hit syncs the directory too, once.
+
+**Reading verifies** (R8): damaged bytes are moved to `quarantine/`, never deleted, and count as
+absent from then on, so that putting the same bytes again heals the store. No answer comes from a
+cache of file times (R6).
+"""
+
+from __future__ import annotations
+
+import itertools
+import os
+import re
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from pathlib import Path
+
+from xgent_evolve.canonical import digest_bytes
+from xgent_evolve.errors import StoreError
+from xgent_evolve.ids import Digest
+from xgent_evolve.store.crashpoints import crash_point
+from xgent_evolve.store.durable import (
+    make_directory_durable,
+    rename_no_replace,
+    store_error,
+    store_errors,
+    sync_directory,
+    sync_filesystem,
+    write_new_file,
+)
+
+EMPTY = digest_bytes(b"")
+"""Digest of no bytes: the only blob whose file may be empty (R1)."""
+
+_DIGEST = re.compile(r"blake3:([0-9a-f]{64})")
+_ONE_BY_ONE = 16
+"""Up to so many files, one fsync each is cheaper than syncing the whole file system."""
+
+
+class BlobStore:
+    """Durable blobs below a root directory; nothing is created before the first put."""
+
+    def __init__(self, root: Path, manifests: Path | None = None) -> None:
+        """Use the directory `root`; bundle manifests go below `manifests` when given."""
+        self.root = root
+        self.manifests = manifests or root
+        self._synced: set[Path] = set()
+        self._serial = itertools.count()
+
+    def put(self, content: bytes) -> Digest:
+        """Keep `content` durably and return its digest.
+
+        Raises:
+            StoreError: the file system refused or is full; no half file has the final name.
+
+        """
+        return self._put_all(self.root, [content])[0]
+
+    def put_many(self, contents: Sequence[bytes]) -> list[Digest]:
+        """Keep all of `contents` with one barrier; return the digests in order.
+
+        Raises:
+            StoreError: as for `put`; some of the contents may have been kept.
+
+        """
+        return self._put_all(self.root, contents)
+
+    def put_manifest(self, content: bytes) -> Digest:
+        """Keep a bundle's manifest durably, below `manifests`; raise as `put` does."""
+        return self._put_all(self.manifests, [content])[0]
+
+    def get(self, digest: Digest) -> bytes:
+        """Return the bytes, verified.
+
+        Raises:
+            StoreError: E_STORE_MISSING; E_STORE_CORRUPT (the file is now in quarantine);
+                E_STORE_IO (the file was left where it is).
+
+        """
+        for root in self._roots():
+            path = self._path(root, digest)
+            with store_errors(path):
+                try:
+                    content = path.read_bytes()
+                except FileNotFoundError:
+                    continue
+            if digest_bytes(content) == digest:
+                return content
+            raise self._corrupt(root, path, digest, len(content))
+        raise StoreError(
+            "stored bytes are missing",
+            code="E_STORE_MISSING",
+            where=str(self._path(self.root, digest)),
+            fix="restore the run directory from a copy",
+        )
+
+    def has(self, digest: Digest, size: int | None = None) -> bool:
+        """Say whether a blob of that name and `size` (bytes) exists; its bytes are not read.
+
+        An empty file counts only as the blob of no bytes: crashed file systems leave such files.
+        """
+        for root in self._roots():
+            try:
+                found = self._path(root, digest).lstat().st_size
+            except FileNotFoundError:
+                continue
+            except OSError as error:
+                raise store_error(error, self._path(root, digest)) from error
+            return (found > 0 or digest == EMPTY) and size in {None, found}
+        return False
+
+    def digests(self) -> Iterator[Digest]:
+        """Return the digest of every blob that has a file, in order; for a deep check."""
+        for root in self._roots():
+            for path in sorted(root.glob("[0-9a-f][0-9a-f]/*")):
+                digest = f"blake3:{path.parent.name}{path.name}"
+                if _DIGEST.fullmatch(digest):
+                    yield Digest(digest)
+
+    def sweep(self) -> int:
+        """Remove what interrupted writers left; return how many files.
+
+        Only for the one who holds the run's lock.
+        """
+        leftovers = [path for root in self._roots() for path in (root / "staging").glob("*")]
+        for path in leftovers:
+            path.unlink(missing_ok=True)
+        return len(leftovers)
+
+    def _roots(self) -> tuple[Path, ...]:
+        return (self.root,) if self.manifests == self.root else (self.root, self.manifests)
+
+    def _path(self, root: Path, digest: Digest) -> Path:
+        match = _DIGEST.fullmatch(digest)
+        if match is None:
+            raise StoreError(
+                "not a digest",
+                code="E_STORE_CORRUPT",
+                where=str(root),
+                expected="blake3: and 64 hexadecimal digits",
+                found=repr(digest),
+            )
+        return root / match[1][:2] / match[1][2:]
+
+    def _put_all(self, root: Path, contents: Sequence[bytes]) -> list[Digest]:
+        digests = [digest_bytes(content) for content in contents]
+        wanted = {
+            self._path(root, digest): content
+            for digest, content in zip(digests, contents, strict=True)
+        }
+        with store_errors(root):
+            missing = {
+                path: content
+                for path, content in wanted.items()
+                if not self._holds(root, path, content)
+            }
+            if missing:
+                self._write(root, missing)
+            self._sync_names(root, set(wanted) - self._synced)
+        self._synced.update(wanted)
+        return digests
+
+    def _holds(self, root: Path, path: Path, content: bytes) -> bool:
+        """Say whether the file has these bytes; one that has others goes to quarantine."""
+        try:
+            found = path.read_bytes()
+        except FileNotFoundError:
+            self._synced.discard(path)
+            return False
+        if found == content:
+            return True
+        self._quarantine(root, path)
+        return False
+
+    def _write(self, root: Path, contents: dict[Path, bytes]) -> None:
+        """Stage all contents, make them durable, and only then give them their names."""
+        staging = root / "staging"
+        make_directory_durable(staging)
+        prefix = f"{os.getpid():x}-{os.urandom(4).hex()}"
+        staged = {path: staging / f"{prefix}-{next(self._serial):x}" for path in contents}
+        one_by_one = len(contents) <= _ONE_BY_ONE
+        try:
+            for path, content in contents.items():
+                write_new_file(staged[path], content, mode=0o444, sync=one_by_one)
+            crash_point("blobs.barrier")
+            if not one_by_one and not sync_filesystem(staging):
+                for temporary in staged.values():
+                    _sync_file(temporary)
+            for path, content in contents.items():
+                self._publish(root, path, staged[path], content)
+        finally:
+            # After a failure this gives a full disk its space back; after success none is left.
+            for temporary in staged.values():
+                with suppress(OSError):
+                    temporary.unlink(missing_ok=True)
+
+    def _publish(self, root: Path, path: Path, temporary: Path, content: bytes) -> None:
+        """Give durable bytes their final name; an equal blob that came first stays."""
+        make_directory_durable(path.parent)
+        crash_point("blobs.publish")
+        try:
+            rename_no_replace(temporary, path)
+        except FileExistsError:
+            if not self._holds(root, path, content):
+                rename_no_replace(temporary, path)
+
+    def _sync_names(self, root: Path, paths: set[Path]) -> None:
+        directories = sorted({path.parent for path in paths})
+        if not directories:
+            return
+        crash_point("blobs.sync-names")
+        if len(directories) <= _ONE_BY_ONE or not sync_filesystem(root):
+            for directory in directories:
+                sync_directory(directory)
+        crash_point("blobs.kept")
+
+    def _quarantine(self, root: Path, path: Path) -> Path | None:
+        """Move a damaged file away; None when even that is refused (a read-only copy)."""
+        self._synced.discard(path)
+        target = root / "quarantine" / f"{path.parent.name}{path.name}-{os.urandom(4).hex()}"
+        with suppress(OSError, StoreError):
+            make_directory_durable(target.parent)
+            path.rename(target)
+            sync_directory(path.parent)
+            return target
+        return None
+
+    def _corrupt(self, root: Path, path: Path, digest: Digest, size: int) -> StoreError:
+        target = self._quarantine(root, path)
+        kept = f"; kept as {target}" if target else ""
+        return StoreError(
+            "stored bytes are damaged",
+            code="E_STORE_CORRUPT",
+            where=str(path),
+            expected=digest,
+            found=f"{size} bytes with another hash{kept}",
+            fix="restore this file from a copy of the run directory",
+        )
+
+
+def _sync_file(path: Path) -> None:
+    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

@@ -1,0 +1,1 @@
+"""Study plans: each module reads like the plan that it carries out."""

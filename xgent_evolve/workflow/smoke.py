@@ -1,0 +1,111 @@
+"""Smoke: does everything that a study needs work here? Nothing is paid for without a model.
+
+For every case: the sandbox holds in its image, the untouched workspace is graded 0, and the
+reference solution is graded 1. With a model, one call proves the credential. Smoke never qualifies
+anything for adoption (requirement G2).
+"""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass
+
+from xgent_evolve.engine.run import Run
+from xgent_evolve.engine.slots import Slot
+from xgent_evolve.execution.events import Planned
+from xgent_evolve.harbor.artifacts import Artifacts
+from xgent_evolve.harbor.outcome import Broken, Done, Grade, file_content
+from xgent_evolve.measure.outcomes import Unscored
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """One thing that was tried."""
+
+    passed: bool
+    detail: str
+
+
+@dataclass(frozen=True, slots=True)
+class CaseCheck:
+    """What was tried for one case; login is None when no model was called for it."""
+
+    case: str
+    probe: Check
+    untouched: Check
+    oracle: Check
+    login: Check | None
+
+
+async def check_cases(run: Run) -> list[CaseCheck]:
+    """Return what was found for every case, in the order of the JobSpec."""
+    spec = run.protocol.spec
+    has_model = spec.runtime.model is not None
+    run.observer.tell(Planned(executions=4 * len(spec.cases) + has_model))
+    async with asyncio.TaskGroup() as group:
+        tasks = [
+            group.create_task(check_case(run, case.id, login=has_model and index == 0))
+            for index, case in enumerate(spec.cases)
+        ]
+    return [task.result() for task in tasks]
+
+
+async def check_case(run: Run, case_id: str, *, login: bool) -> CaseCheck:
+    """Try everything for one case."""
+    condition = run.protocol.spec.baseline_condition
+    arm, case = run.protocol.condition(condition), run.protocol.case(case_id)
+
+    async def probe() -> Check:
+        slot = Slot("smoke", condition, case_id, 1, "probe")
+        filled = await run.command(slot, lambda planner, uuid: planner.probe(uuid, arm, case))
+        return ended_well(run, filled.artifacts, filled.meaning)
+
+    async def untouched() -> Check:
+        slot = Slot("untouched", condition, case_id, 1, "grade")
+        return graded_as(await run.graded(slot, None), 0.0, "the untouched workspace")
+
+    async def oracle() -> Check:
+        slot = Slot("oracle", condition, case_id, 1, "oracle")
+        solved = await run.command(slot, lambda planner, uuid: planner.oracle(uuid, arm, case))
+        check = ended_well(run, solved.artifacts, solved.meaning)
+        if not check.passed:
+            return check
+        return graded_as(await run.graded(slot, solved.artifacts), 1.0, "the reference solution")
+
+    async def proven_login() -> Check | None:
+        if not login:
+            return None
+        slot = Slot("smoke", condition, case_id, 1, "login")
+        filled = await run.command(slot, lambda planner, uuid: planner.login(uuid, arm, case))
+        return ended_well(run, filled.artifacts, filled.meaning)
+
+    probed, bare, solved, logged_in = await asyncio.gather(
+        probe(), untouched(), oracle(), proven_login()
+    )
+    return CaseCheck(case_id, probed, bare, solved, logged_in)
+
+
+def ended_well(run: Run, artifacts: Artifacts, end: Done | Broken) -> Check:
+    """Say whether a command ended with exit code 0, with the end of its output if not."""
+    if isinstance(end, Broken):
+        return Check(passed=False, detail=f"{end.cause}: {end.detail}")
+    if end.timed_out:
+        return Check(passed=False, detail="it reached its time limit")
+    if end.exit_code == 0:
+        return Check(passed=True, detail="")
+    errors = file_content(artifacts, "stderr", run.rundir.blobs.get) or b""
+    tail = errors.decode("utf-8", "replace").strip()[-300:]
+    return Check(passed=False, detail=f"exit code {end.exit_code}: {tail}")
+
+
+def graded_as(grade: Grade | Broken, expected: float, what: str) -> Check:
+    """Say whether the verifier's reward is the expected one."""
+    if isinstance(grade, Broken):
+        return Check(passed=False, detail=f"{grade.cause}: {grade.detail}")
+    outcome = grade.outcome
+    if isinstance(outcome, Unscored):
+        return Check(passed=False, detail=f"{outcome.cause}: {outcome.detail}")
+    if outcome.value == expected:
+        return Check(passed=True, detail="")
+    detail = f"{what} is graded {outcome.value:g}, not {expected:g}"
+    return Check(passed=False, detail=detail)
