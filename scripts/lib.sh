@@ -34,7 +34,7 @@ apt_install() {
     if ! apt-get install -y --no-install-recommends "$@" >"$log" 2>&1; then
         # Most often the package lists are old or absent.
         { apt-get update && apt-get install -y --no-install-recommends "$@"; } >"$log" 2>&1 ||
-            fail "apt-get could not install $*" "read $log and install by hand"
+            { tail -n 3 "$log" >&2; fail "apt-get could not install $*" "read $log"; }
     fi
 }
 
@@ -51,8 +51,8 @@ need_uv() {
     python3 -m pip --version >/dev/null 2>&1 || apt_install pip python3-pip
     say uv "installing it into $CACHE/uv"
     # --target leaves the system's Python alone, also where the system refuses pip otherwise.
-    python3 -m pip install --quiet --disable-pip-version-check --upgrade \
-        --target "$CACHE/uv" uv >&2 ||
+    python3 -m pip install --quiet --disable-pip-version-check --root-user-action=ignore \
+        --upgrade --target "$CACHE/uv" uv >&2 ||
         fail "uv could not be installed with pip" "install uv and put it on PATH"
     UV=$CACHE/uv/bin/uv
 }
@@ -88,7 +88,12 @@ need_python() {
         say python "$python"
         export UV_PYTHON=$python
     fi
-    (cd "$ROOT" && "$UV" sync --locked --quiet) || sync_from_pip_index
+    local quiet=--quiet
+    if [ ! -x "$ROOT/.venv/bin/xgent-evolve" ]; then
+        say packages "installing what uv.lock names into .venv"
+        quiet=
+    fi
+    (cd "$ROOT" && "$UV" sync --locked $quiet) || sync_from_pip_index
 }
 
 # The lock names the public index. Where only the index of pip's configuration can be reached,

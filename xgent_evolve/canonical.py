@@ -17,7 +17,7 @@ from blake3 import blake3
 
 from xgent_evolve.ids import Digest
 
-type Json = None | bool | int | str | list[Json] | dict[str, Json]
+type Json = bool | int | str | list[Json] | dict[str, Json] | None
 
 _ESCAPE = re.compile(rb"%([0-9A-F]{2})")
 

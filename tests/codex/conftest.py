@@ -155,9 +155,14 @@ class CodexLab:
         events = [json.loads(line) for line in done.stdout.splitlines()]
         return Turn(done.returncode, events, workspace, done.stderr.decode())
 
-    def grade(self, workspace: Path, task: Path) -> int:
-        """Return the reward; the verifier's exit code must agree with it."""
+    def grade(self, workspace: Path, task: Path, *, solve: bool = False) -> int:
+        """Return the reward; the verifier's exit code must agree with it.
+
+        With `solve` the task's reference solution is carried out before.
+        """
         script = "/task/tests/test.sh; code=$?; cat /logs/verifier/reward.txt; exit $code"
+        if solve:
+            script = f"/task/solution/solve.sh && {{ {script}; }}"
         volumes = ["--volume", f"{workspace}:/app", "--volume", f"{task}:/task:ro"]
         done = subprocess.run(
             [

@@ -57,6 +57,17 @@ def test_the_skill_alone_decides_which_demo_tasks_are_solved(
     assert solved == (SOLVED_WITH if skill == "with" else SOLVED_WITHOUT)
 
 
+@pytest.mark.parametrize("task", [task.id for task in TASKS])
+def test_a_verifier_accepts_the_reference_solution_and_not_an_empty_directory(
+    lab: CodexLab, tmp_path: Path, task: str
+) -> None:
+    (tmp_path / "app").mkdir()
+    folder = MATERIAL / "tasks" / task
+
+    assert lab.grade(tmp_path / "app", folder) == 0
+    assert lab.grade(tmp_path / "app", folder, solve=True) == 1
+
+
 def test_an_unknown_model_name_gets_direct_tools(lab: CodexLab, tmp_path: Path) -> None:
     install_skill(tmp_path)
     with ScriptedModel(key=KEY) as model:

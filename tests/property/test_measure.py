@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from decimal import Decimal
 
-from hypothesis import given, settings
+from hypothesis import find, given, settings
 from hypothesis import strategies as st
 
 from xgent_evolve.measure.compare import compare
@@ -25,19 +25,39 @@ outcomes: st.SearchStrategy[Outcome] = st.one_of(
 
 
 @st.composite
-def studies(draw: st.DrawFn, outcome: st.SearchStrategy[Outcome] = outcomes) -> list[Row]:
+def noisy(draw: st.DrawFn) -> list[Row]:
     """Up to ten groups of one or two cases, two conditions, up to two repeats; some rows lack."""
     rows: list[Row] = []
-    tilt = draw(st.sampled_from([None, None, 0.0, 1.0]))
     for group in range(draw(st.integers(1, 10))):
         for case in range(draw(st.integers(1, 2))):
             for condition in ("base", "cand"):
-                for repeat in range(draw(st.sampled_from([REPEATS, REPEATS, REPEATS, 1]))):
-                    found = draw(outcome)
-                    if tilt is not None and isinstance(found, Scored) and draw(st.booleans()):
-                        found = Scored(tilt if condition == "base" else 1 - tilt)
-                    rows.append(Row(f"c{group}-{case}", f"g{group}", condition, repeat, found))
+                found = draw(st.lists(outcomes, min_size=1, max_size=REPEATS))
+                rows += [
+                    Row(f"c{group}-{case}", f"g{group}", condition, repeat, outcome)
+                    for repeat, outcome in enumerate(found)
+                ]
     return rows
+
+
+@st.composite
+def clear(draw: st.DrawFn) -> list[Row]:
+    """Six to twelve groups that nearly all agree, nothing or little missing: these decide."""
+    worse, better = draw(st.sampled_from([("base", "cand"), ("cand", "base")]))
+    rows: list[Row] = []
+    for group in range(draw(st.integers(6, 12))):
+        high = draw(st.sampled_from([1.0, 1.0, 1.0, 0.5, 1 / 3]))
+        last = draw(st.sampled_from([None, 0, 0, 0, 0, 0, 0, 0]))
+        for repeat in range(REPEATS):
+            lost = last is None and repeat == REPEATS - 1
+            gain: Outcome = Unscored("reward_missing", "") if lost else Scored(high)
+            rows.append(Row(f"c{group}-0", f"g{group}", better, repeat, gain))
+            rows.append(Row(f"c{group}-0", f"g{group}", worse, repeat, Scored(0.0)))
+    return rows
+
+
+def studies() -> st.SearchStrategy[list[Row]]:
+    """Studies of both kinds."""
+    return st.one_of(noisy(), clear())
 
 
 frozen = st.builds(
@@ -188,6 +208,22 @@ def test_keep_and_discard_come_with_an_interval_and_enough_groups(
         assert found.paired_groups >= max(6, measurement.min_groups)
         assert found.paired_cases == found.total_cases
     assert found.verdict.reasons
+
+
+def test_the_clear_studies_do_decide() -> None:
+    for decision in ("keep", "discard"):
+        for lossy in (True, False):
+            assert find(
+                st.tuples(clear(), frozen),
+                lambda study, wanted=(decision, lossy): (
+                    wanted
+                    == (
+                        (found := compared(*study)).verdict.decision,
+                        found.missing.missing > 0,
+                    )
+                ),
+                settings=settings(deadline=None, max_examples=2000),
+            )
 
 
 @given(rows=studies(), measurement=frozen)

@@ -121,7 +121,7 @@ def trial_attempts(rows: Sequence[AttemptRow]) -> list[Attempt]:
             cause=row.cause,
             exit_code=row.exit_code,
             duration_s=None if row.duration_ms is None else row.duration_ms / 1000,
-            tokens=Tokens()
+            tokens=None
             if row.usage is None
             else Tokens(
                 input=row.usage.input,

@@ -13,14 +13,21 @@ from xgent_evolve.api.analysis import comparison_report, smoke_report
 from xgent_evolve.canonical import digest_bytes
 from xgent_evolve.engine.preflight import Preflighter
 from xgent_evolve.engine.run import Run
-from xgent_evolve.errors import Interrupted, InvalidError, StoreError, TrialError
-from xgent_evolve.execution.credential import Credential, find_credential
+from xgent_evolve.errors import (
+    Interrupted,
+    InvalidError,
+    RemoteError,
+    StoreError,
+    TrialError,
+)
+from xgent_evolve.execution.credential import Credentials
 from xgent_evolve.execution.events import Observer, Silent, Story
 from xgent_evolve.execution.executor import Executor, gap_error
 from xgent_evolve.execution.facts import Finished, Ledger, fact_document, parse_fact
 from xgent_evolve.freeze.build import build_protocol, verify_frozen
 from xgent_evolve.freeze.protocol import Protocol
 from xgent_evolve.remote.host import Host
+from xgent_evolve.remote.preflight import inspect_host
 from xgent_evolve.report.model import Document, json_bytes, report_document
 from xgent_evolve.report.text import report_text
 from xgent_evolve.spec.load import load_spec
@@ -59,13 +66,16 @@ def run(
     watcher = observer or Silent()
     loaded = load_spec(spec)
     require_carried_out(loaded.spec.mode)
-    credential = find_credential(loaded.spec.runtime, _environment(environment))
+    credentials = Credentials(loaded.spec.runtime, _environment(environment))
+    credentials.require()
     with RunDir.draft(output) as draft:
         watcher.tell(Story("freezing every input by hash"))
         protocol = build_protocol(loaded, draft.blobs)
         draft.write_protocol(protocol.to_bytes())
+        # Before the directory gets its name: a host that cannot be used leaves nothing behind.
+        run_interruptible(first_visit(protocol, draft, watcher), "nothing was started")
     rundir = RunDir.open(output)
-    return _carry_out(rundir, protocol, credential, watcher)
+    return _carry_out(rundir, protocol, credentials, watcher)
 
 
 def resume(
@@ -88,8 +98,8 @@ def resume(
     rundir = RunDir.open(rundir_path)
     protocol = load_protocol(rundir)
     verify_frozen(protocol, rundir.blobs)
-    credential = find_credential(protocol.spec.runtime, _environment(environment))
-    return _carry_out(rundir, protocol, credential, observer or Silent())
+    credentials = Credentials(protocol.spec.runtime, _environment(environment))
+    return _carry_out(rundir, protocol, credentials, observer or Silent())
 
 
 def load_protocol(rundir: RunDir) -> Protocol:
@@ -130,8 +140,40 @@ def _environment(environment: Mapping[str, str] | None) -> Mapping[str, str]:
     return os.environ if environment is None else environment
 
 
+async def first_visit(protocol: Protocol, rundir: RunDir, observer: Observer) -> None:
+    """Ask the host once whether it can be used at all; a failure leaves nothing there.
+
+    Raises:
+        RemoteError: it cannot.
+
+    """
+    spec = protocol.spec
+    observer.tell(Story(f"visiting the host {spec.runtime.ssh.host}"))
+    host = host_of(protocol, rundir, observer, recovery_window_s=0)
+    try:
+        await inspect_host(host, spec.runtime, spec.cases)
+    except RemoteError:
+        await host.forget()
+        raise
+    finally:
+        await host.close()
+
+
+def host_of(
+    protocol: Protocol, rundir: RunDir, observer: Observer, *, recovery_window_s: float
+) -> Host:
+    """Return the protocol's host, with the frozen host runner; nothing is connected yet."""
+    return Host(
+        protocol.spec.runtime.ssh,
+        protocol.spec.runtime.remote_root,
+        {name: rundir.blobs.get(digest) for name, digest in protocol.payload.items()},
+        recovery_window_s=recovery_window_s,
+        on_story=lambda text: observer.tell(Story(text)),
+    )
+
+
 def _carry_out(
-    rundir: RunDir, protocol: Protocol, credential: Credential, observer: Observer
+    rundir: RunDir, protocol: Protocol, credentials: Credentials, observer: Observer
 ) -> StudyOutcome:
     with rundir.lock(), rundir.open_journal() as journal:
         ledger = Ledger()
@@ -139,8 +181,8 @@ def _carry_out(
             ledger.apply(parse_fact(document, number, str(rundir.journal_path)))
         for uuid, gap in ledger.gaps.items():
             raise gap_error(ledger.intents[uuid], gap.reason)
-        work = _work(rundir, protocol, journal, ledger, credential, observer)
-        return run_interruptible(work, rundir.path)
+        work = _work(rundir, protocol, journal, ledger, credentials, observer)
+        return run_interruptible(work, f"xgent-evolve resume --run {rundir.path}")
 
 
 async def _work(
@@ -148,19 +190,13 @@ async def _work(
     protocol: Protocol,
     journal: Journal,
     ledger: Ledger,
-    credential: Credential,
+    credentials: Credentials,
     observer: Observer,
 ) -> StudyOutcome:
     """Carry out the protocol's mode and write the reports."""
-    runtime = protocol.spec.runtime
-    host = Host(
-        runtime.ssh,
-        runtime.remote_root,
-        {name: rundir.blobs.get(digest) for name, digest in protocol.payload.items()},
-        recovery_window_s=protocol.spec.budget.recovery_window_s,
-        on_story=lambda text: observer.tell(Story(text)),
-    )
-    executor = Executor(host, rundir, journal, ledger, credential, "", observer)
+    window_s = protocol.spec.budget.recovery_window_s
+    host = host_of(protocol, rundir, observer, recovery_window_s=window_s)
+    executor = Executor(host, rundir, journal, ledger, credentials, "", observer)
     preflight = Preflighter(protocol, rundir, executor, observer)
     study = Run(protocol, rundir, executor, preflight, observer)
     try:
@@ -215,7 +251,7 @@ def require_results(study: Run, rundir: Path) -> None:
         )
 
 
-def run_interruptible[T](work: Coroutine[object, object, T], rundir: Path) -> T:
+def run_interruptible[T](work: Coroutine[object, object, T], next_step: str) -> T:
     """Run `work`; the first SIGINT or SIGTERM ends it, what is recorded stays.
 
     Raises:
@@ -242,7 +278,7 @@ def run_interruptible[T](work: Coroutine[object, object, T], rundir: Path) -> T:
             raise Interrupted(
                 "stopped by a signal; running executions go on on the host",
                 signal_number=received[0],
-                fix=f"xgent-evolve resume --run {rundir}",
+                fix=next_step,
             ) from None
         finally:
             for number in (signal.SIGINT, signal.SIGTERM):

@@ -71,17 +71,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
     for stream in (sys.stdout, sys.stderr):
         _accept_any_text(stream)
     try:
-        failure = _failure(given)
-        if failure is None:
-            return 0
-        say_error(failure, as_json=JSON_OPTION in given)
-        return exit_code(failure)
+        ended = _carry_out(given)
+        if isinstance(ended, int):
+            return ended
+        say_error(ended, as_json=JSON_OPTION in given)
+        return exit_code(ended)
     except ReaderGone:
         return _READER_GONE
 
 
-def _failure(arguments: Sequence[str]) -> XgentError | None:
-    """Carry out one command and return why it failed, if it did."""
+def _carry_out(arguments: Sequence[str]) -> int | XgentError:
+    """Carry out one command and return its exit code, or why it failed."""
     try:
         # Outside its standalone mode typer returns the code of an Exit and raises the rest.
         code = cast("int | None", app(arguments, standalone_mode=False))
@@ -95,7 +95,9 @@ def _failure(arguments: Sequence[str]) -> XgentError | None:
         if os.environ.get(DEBUG_VARIABLE):
             traceback.print_exc()
         return _defect(error)
-    return Interrupted("interrupted", signal_number=SIGINT) if code == 128 + SIGINT else None
+    if code == 128 + SIGINT:
+        return Interrupted("interrupted", signal_number=SIGINT)
+    return code or 0
 
 
 def _usage_error(error: typer.TyperException) -> InvalidError:

@@ -105,7 +105,9 @@ def difference(change: Change, blobs: Blobs) -> str:
         tofile=f"condition/{change.path}" if change.after else "(no file)",
         lineterm="",
     )
-    return "".join(f"{line}\n" for line in lines) or f"{change.path}: same text, other mode\n"
+    if shown := "".join(f"{line}\n" for line in lines):
+        return shown
+    return f"{change.path}: {'other mode' if before == after else 'other line ends'}, same lines\n"
 
 
 def _condition_files(spec: JobSpecV1, condition: FrozenCondition, blobs: Blobs) -> Files:
@@ -122,9 +124,8 @@ def _exported(
     """Return every file of the repository that some part of the study takes along."""
     files: dict[str, Entry] = {}
     roots = {last_name(root): root for root in map(spec_path, spec.source.fixed_skill_roots)}
-    for skill in {
-        item.bundle: item for it in protocol.conditions for item in it.fixed_skills
-    }.values():
+    # Background skills are the same in every condition.
+    for skill in protocol.conditions[0].fixed_skills:
         files |= _placed(roots[skill.name], skill.bundle, blobs)
     for case in protocol.cases:
         if case.workspace is not None:
@@ -141,11 +142,8 @@ def _exported(
 def _writable(spec: JobSpecV1, texts: Mapping[str, Files]) -> tuple[str, ...]:
     if not spec.authority.allow_apply:
         return ()
-    allowed = [
-        path
-        for path in map(spec_path, spec.target.paths)
-        if covered(path, spec.authority.write_paths)
-    ]
+    writable = [spec_path(path) for path in spec.authority.write_paths]
+    allowed = [path for path in map(spec_path, spec.target.paths) if covered(path, writable)]
     known = {path for files in texts.values() for path in files}
     return tuple(sorted(path for path in known if covered(path, allowed)))
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shlex
 from collections.abc import Iterator, Mapping
+from decimal import Decimal
 from typing import cast
 
 from xgent_evolve.canonical import Json
@@ -104,7 +105,13 @@ def _configuration(loaded: LoadedSpec) -> Iterator[str]:
 def _effective(loaded: LoadedSpec) -> Json:
     """Return the JobSpec with all defaults, as JSON that could be read again."""
     values = loaded.spec.model_dump(by_alias=True)
-    return cast("Json", json.loads(json.dumps(values, default=float)))
+    return cast("Json", json.loads(json.dumps(values, default=_number)))
+
+
+def _number(value: object) -> int | float:
+    if not isinstance(value, Decimal):
+        raise TypeError(type(value).__name__)
+    return int(value) if value == value.to_integral_value() else float(value)
 
 
 def _leaves(path: JsonPath, value: Json) -> Iterator[tuple[JsonPath, Json]]:

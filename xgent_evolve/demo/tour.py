@@ -105,7 +105,7 @@ def _next(runs: Path) -> Path:
     """Return the path of a further run."""
     made = [int(path.name) for path in runs.glob("[0-9]*") if path.name.isdigit()]
     number = max(made, default=0) + 1
-    if number > 999:  # noqa: PLR2004 - the names sort as numbers up to here
+    if number > 999:
         raise HostError(
             "the demo directory holds too many runs",
             where=str(runs),

@@ -73,11 +73,18 @@ class Run:
     # What a workflow asks for.
 
     async def trial(self, condition: str, case_id: str, repeat: int) -> Row:
-        """Measure one case under one condition once: the agent's work, then its grade."""
+        """Measure one case under one condition once: the agent's work, then its grade.
+
+        Both use the same place, so that a trial that was begun is finished before the next one.
+        """
+        async with self._places:
+            return await self._trial(condition, case_id, repeat)
+
+    async def _trial(self, condition: str, case_id: str, repeat: int) -> Row:
         case, frozen = self.spec_case(case_id), self.protocol.case(case_id)
         arm = self.protocol.condition(condition)
         slot = Slot("measure", condition, case_id, repeat, "agent")
-        agent = await self.fill(
+        agent = await self._fill(
             slot,
             lambda planner, uuid: planner.agent(uuid, arm, frozen),
             lambda artifacts: agent_end(artifacts, self.rundir.blobs.get),
@@ -86,7 +93,7 @@ class Run:
         if isinstance(end, Broken):
             outcome = Unscored("agent_infrastructure", f"{end.cause}: {end.detail}")
             return Row(case_id, case.group, condition, repeat, outcome)
-        grade = await self.graded(slot, agent.artifacts)
+        grade = await self._graded(slot, agent.artifacts)
         if isinstance(grade, Broken):
             outcome = Unscored("grade_infrastructure", f"{grade.cause}: {grade.detail}")
             return Row(case_id, case.group, condition, repeat, outcome, end.timed_out)
@@ -94,8 +101,12 @@ class Run:
             case_id, case.group, condition, repeat, grade.outcome, end.timed_out, grade.checks
         )
 
-    async def graded(self, slot: Slot, artifacts: Artifacts | None) -> Grade | Broken:
+    async def grade(self, slot: Slot, artifacts: Artifacts | None) -> Grade | Broken:
         """Grade a delivery in a new container; None stands for the untouched workspace."""
+        async with self._places:
+            return await self._graded(slot, artifacts)
+
+    async def _graded(self, slot: Slot, artifacts: Artifacts | None) -> Grade | Broken:
         changes: list[Change] = []
         sources = artifacts.blobs if artifacts is not None else {}
         if artifacts is not None and artifacts.delivery is not None:
@@ -105,7 +116,7 @@ class Run:
             changes = artifacts.delivery.changes
         arm, frozen = self.protocol.condition(slot.condition), self.protocol.case(slot.case)
         policy = self.spec_case(slot.case).verifier_exit
-        filled = await self.fill(
+        filled = await self._fill(
             Slot(slot.purpose, slot.condition, slot.case, slot.repeat, "grade"),
             lambda planner, uuid: planner.grade(uuid, arm, frozen, changes, sources),
             lambda item: grade_end(item, self.rundir.blobs.get, policy),
@@ -114,13 +125,16 @@ class Run:
 
     async def command(self, slot: Slot, plan: Plan) -> Filled[Done | Broken]:
         """Carry out a probe, a login or a reference solution."""
-        if slot.kind == "login":
-            return await self.fill(slot, plan, lambda item: agent_end(item, self.rundir.blobs.get))
-        return await self.fill(slot, plan, command_end)
+        async with self._places:
+            if slot.kind == "login":
+                return await self._fill(
+                    slot, plan, lambda item: agent_end(item, self.rundir.blobs.get)
+                )
+            return await self._fill(slot, plan, command_end)
 
     # How it is obtained.
 
-    async def fill[T: Done | Broken | Grade](
+    async def _fill[T: Done | Broken | Grade](
         self, slot: Slot, plan: Plan, conclude: Callable[[Artifacts], T]
     ) -> Filled[T]:
         """Return the slot's result; infrastructure failures are tried again as new attempts (D4).
@@ -145,11 +159,10 @@ class Run:
         captured = self.ledger.captured.get(uuid)
         if captured is not None and uuid in self.ledger.cleaned:
             return load_artifacts(self.rundir, captured.artifacts)
-        async with self._places:
-            if uuid not in self.ledger.intents:
-                self._require_budget(slot)
-            planner = await self.preflight.planner()
-            return await self.executor.execute(plan(planner, uuid), slot.key, attempt)
+        if uuid not in self.ledger.intents:
+            self._require_budget(slot)
+        planner = await self.preflight.planner()
+        return await self.executor.execute(plan(planner, uuid), slot.key, attempt)
 
     def _require_budget(self, slot: Slot) -> None:
         budget = self.protocol.spec.budget

@@ -11,6 +11,26 @@ from xgent_evolve.spec.models_v1 import ControllerEnv, HostFile, Runtime
 
 
 @dataclass(frozen=True, slots=True)
+class Credentials:
+    """Finds the credential when one is needed: a finished run is read without any."""
+
+    runtime: Runtime
+    environment: Mapping[str, str] = field(repr=False)
+
+    def require(self) -> Credential:
+        """Return the credential; raises as `find_credential` does."""
+        return find_credential(self.runtime, self.environment)
+
+    def known_values(self) -> list[bytes]:
+        """Return the secret values that this process could meet in what comes back."""
+        match self.runtime.authentication:
+            case ControllerEnv(name=name) if self.environment.get(name, "").strip():
+                return [self.environment[name].strip().encode()]
+            case _:
+                return []
+
+
+@dataclass(frozen=True, slots=True)
 class Credential:
     """How the host runner gets the content of Codex's auth.json."""
 

@@ -14,7 +14,7 @@ from pydantic import ValidationError
 
 from xgent_evolve.canonical import Json, canonical_bytes
 from xgent_evolve.errors import GapError
-from xgent_evolve.execution.credential import Credential
+from xgent_evolve.execution.credential import Credential, Credentials
 from xgent_evolve.execution.events import ExecutionMoved, Observer, Phase
 from xgent_evolve.execution.facts import (
     Accepted,
@@ -46,7 +46,7 @@ class Executor:
     rundir: RunDir
     journal: Journal
     ledger: Ledger
-    credential: Credential
+    credentials: Credentials
     socket: str
     observer: Observer
 
@@ -117,7 +117,7 @@ class Executor:
         await self._drive(planned)
 
     async def _drive(self, planned: Planned) -> None:
-        secrets = self.credential if planned.request.secrets else Credential()
+        secrets = self.credentials.require() if planned.request.secrets else Credential()
         await self.host.drive(
             [planned.request.uuid],
             credential=secrets.content,
@@ -163,7 +163,9 @@ class Executor:
             objects = cast("dict[str, int]", by_kind["exported"]["objects"])
             contents: dict[str, bytes] = {}
             await self.host.fetch(request.uuid, objects, contents.__setitem__)
-            digests = await asyncio.to_thread(self.rundir.blobs.put_many, list(contents.values()))
+            # The host replaces secrets at capture; this is the second net.
+            kept = [self._redacted(content) for content in contents.values()]
+            digests = await asyncio.to_thread(self.rundir.blobs.put_many, kept)
             blobs = dict(zip(contents, digests, strict=True))
         try:
             artifacts = artifacts_of(planned, slot, attempt, by_kind, blobs)
@@ -179,6 +181,11 @@ class Executor:
         await self._record(captured)
         self._tell(planned, slot, attempt, "captured")
         return captured
+
+    def _redacted(self, content: bytes) -> bytes:
+        for secret in self.credentials.known_values():
+            content = content.replace(secret, b"[REDACTED]")
+        return content
 
     async def _clean(self, uuid: ExecutionId) -> None:
         """Remove what the execution owns on the host; only after capture (invariant V7)."""

@@ -76,7 +76,8 @@ def config_toml(runtime: Runtime, *, workdir: str, path: str, trusted: bool) -> 
         *toml_lines("history", {"persistence": "none"}),
         *toml_lines("shell_environment_policy", {"inherit": "none"}),
         *toml_lines(
-            "shell_environment_policy.set", {"PATH": path, "HOME": "/tmp", "LANG": "C.UTF-8"}
+            "shell_environment_policy.set",
+            {"PATH": path, "HOME": "/tmp", "LANG": "C.UTF-8"},  # noqa: S108 - in the container
         ),
         *toml_lines(
             "model_providers.xgent",
@@ -100,7 +101,6 @@ def config_toml(runtime: Runtime, *, workdir: str, path: str, trusted: bool) -> 
 
 def requirements_toml(profile: str) -> bytes:
     """Return the enforced layer: one permission profile of that name, and nothing beside it."""
-    permissions = f"permissions.{profile}"
     lines = [
         *toml_lines(
             "",
@@ -115,6 +115,21 @@ def requirements_toml(profile: str) -> bytes:
         "[mcp_servers]",
         "",
         *toml_lines("features", {"plugins": False, "apps": False}),
+        *profile_lines(profile),
+    ]
+    return "\n".join(lines).encode("utf-8")
+
+
+def probe_toml(profile: str) -> bytes:
+    """Return a config.toml with the same profile, for `codex sandbox`, which reads no other."""
+    lines = [*toml_lines("", {"default_permissions": profile}), *profile_lines(profile)]
+    return "\n".join(lines).encode("utf-8")
+
+
+def profile_lines(profile: str) -> list[str]:
+    """Return the permission profile: what is not named does not exist for the tools."""
+    permissions = f"permissions.{profile}"
+    return [
         *toml_lines(
             f"{permissions}.filesystem",
             {
@@ -129,7 +144,6 @@ def requirements_toml(profile: str) -> bytes:
         ),
         *toml_lines(f"{permissions}.network", {"enabled": False}),
     ]
-    return "\n".join(lines).encode("utf-8")
 
 
 def profile_name(uuid: str) -> str:
@@ -154,13 +168,14 @@ def probe_command(runtime: Runtime, workdir: str, profile: str) -> bytes:
     driver's home nor the control files exist.
     """
     script = (
+        "PATH=/usr/bin:/bin && "
         f"test -r {TASK_INPUT}/task/instruction.md && "
         f"test ! -e {CREDENTIAL} && test ! -e {CODEX_HOME}/config.toml && "
         "test ! -e /xgent/plan.sh && "
         "echo probe > .xgent-probe && rm .xgent-probe && "
         "! (exec 3<>/dev/tcp/127.0.0.1/9) 2>/dev/null && echo sandbox-ok"
     )
-    return _driver(runtime, workdir, ["sandbox", "-P", profile, "--", "sh", "-c", script])
+    return _driver(runtime, workdir, ["sandbox", "-P", profile, "--", "/bin/sh", "-c", script])
 
 
 def _driver(runtime: Runtime, workdir: str, arguments: list[str]) -> bytes:

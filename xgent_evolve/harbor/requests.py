@@ -57,9 +57,12 @@ class Planner:
 
     def probe(self, uuid: ExecutionId, condition: FrozenCondition, case: FrozenCase) -> Planned:
         """Return the sandbox check of a case's image; it calls no model."""
-        inputs = self._codex_inputs(uuid, condition, case)
+        profile = codex.profile_name(uuid)
+        inputs = Inputs(self.blobs)
+        inputs.add_bundle(f"{codex.TASK_INPUT}/task", case.public)
+        inputs.add_file("/xgent/codex-home/config.toml", codex.probe_toml(profile))
         command = codex.probe_command(
-            self.protocol.spec.runtime, self._case(case).repo_path, codex.profile_name(uuid)
+            self.protocol.spec.runtime, self._case(case).repo_path, profile
         )
         self._control(inputs, command, 60, credential=False)
         workspace = self._workspace(inputs, case, condition, owner=codex.USER)

@@ -12,6 +12,7 @@ _BOOTSTRAP = """\
 import hashlib,os,sys,tempfile
 root,size,digest={root!r},{size},{digest!r}
 home=os.path.join(root,"runner")
+new=[] if os.path.isdir(root) else ["new"]
 os.makedirs(home,mode=0o700,exist_ok=True)
 content=b""
 while len(content)<size:
@@ -27,7 +28,7 @@ if not os.path.exists(path):
         stream.flush()
         os.fsync(stream.fileno())
     os.rename(name,path)
-os.execv(sys.executable,[sys.executable,"-I",path,"serve",root])
+os.execv(sys.executable,[sys.executable,"-I",path,"serve",root,*new])
 """
 
 RUNNER_PREFIX = "host_runner/"

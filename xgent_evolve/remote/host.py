@@ -165,6 +165,12 @@ class Host:
                 fix="check the host's disk; nothing was removed there; then resume",
             )
 
+    async def forget(self) -> None:
+        """Remove what a first visit left on the host, unless something else of ours is there."""
+        if self._session is not None and not self._session.ended:
+            with contextlib.suppress(ConnectionEndedError, RunnerRefusedError):
+                await self._session.call("forget", {})
+
     async def cleanup(self, uuids: Sequence[str], socket: str) -> dict[str, dict[str, Json]]:
         """Remove what executions own on the host and return the cleanup receipts."""
         document: dict[str, Json] = {"uuids": list(uuids), "socket": socket}
@@ -196,7 +202,9 @@ class Host:
                 lost_at = lost_at or time.monotonic()
                 if _is_final(error):
                     raise
-                if time.monotonic() - lost_at > self._recovery_window_s:
+                if time.monotonic() - lost_at >= self._recovery_window_s:
+                    if isinstance(error, SshError):
+                        raise
                     raise self._lost_error(verb) from error
                 self._on_story(f"connection to {self.ssh.host} lost; trying again")
                 await asyncio.sleep(pause_s)

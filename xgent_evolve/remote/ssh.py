@@ -36,7 +36,7 @@ async def connect(ssh: Ssh) -> asyncssh.SSHClientConnection:
     if ssh.user is not None:
         options["username"] = ssh.user
     if ssh.identity is not None:
-        options["client_keys"] = [str(Path(ssh.identity).expanduser())]
+        options["client_keys"] = [expanded(ssh.identity)]
         options["agent_path"] = None
     with ssh_errors(ssh):
         try:
@@ -53,6 +53,11 @@ async def connect(ssh: Ssh) -> asyncssh.SSHClientConnection:
             )
         except asyncssh.HostKeyNotVerifiable as error:
             raise await _host_key_error(ssh, known_hosts, str(error)) from error
+
+
+def expanded(path: str) -> str:
+    """Return a path with `~` replaced."""
+    return str(Path(path).expanduser())
 
 
 def known_hosts_path(ssh: Ssh) -> Path:
@@ -121,7 +126,7 @@ async def _host_key_error(ssh: Ssh, known_hosts: Path, reason: str) -> SshError:
             found=fingerprint,
             fix="find out why it changed before you replace the line in the known-hosts file",
         )
-    name = ssh.host if ssh.port == 22 else f"[{ssh.host}]:{ssh.port}"  # noqa: PLR2004
+    name = ssh.host if ssh.port == 22 else f"[{ssh.host}]:{ssh.port}"
     return SshError(
         f"the host's key is unknown: {reason}",
         code="E_SSH_HOSTKEY_UNKNOWN",

@@ -72,7 +72,7 @@ def planned(spec: JobSpecV1) -> Plan:
         login = int(spec.runtime.model is not None)
         return Plan(1, len(spec.cases), login, 0, 0, 0)
     proposals = spec.budget.max_candidates if spec.mode == "search" else 0
-    arms = 1 + proposals if spec.mode == "search" else 2
+    arms = 1 + proposals if spec.mode == "search" else len(spec.conditions)
     confirmation_cases = len(spec.cases) - len(before) if spec.budget.confirmation_trials else 0
     repeats = spec.measurement.repeats
     return Plan(

@@ -194,11 +194,12 @@ class BlobStore:
                     _sync_file(temporary)
             for path, content in contents.items():
                 self._publish(root, path, staged[path], content)
-        finally:
-            # After a failure this gives a full disk its space back; after success none is left.
+        except BaseException:
+            # A full disk gets its space back.
             for temporary in staged.values():
                 with suppress(OSError):
                     temporary.unlink(missing_ok=True)
+            raise
 
     def _publish(self, root: Path, path: Path, temporary: Path, content: bytes) -> None:
         """Give durable bytes their final name; an equal blob that came first stays."""
@@ -207,7 +208,9 @@ class BlobStore:
         try:
             rename_no_replace(temporary, path)
         except FileExistsError:
-            if not self._holds(root, path, content):
+            if self._holds(root, path, content):
+                temporary.unlink()
+            else:
                 rename_no_replace(temporary, path)
 
     def _sync_names(self, root: Path, paths: set[Path]) -> None:

@@ -264,7 +264,6 @@ class RunDir:
         """
         lines = b"".join(canonical_bytes(row) + b"\n" for row in rows)
         with store_errors(self.results_path):
-            is_new = not self.results_path.exists()
             flags = os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC
             descriptor = os.open(self.results_path, flags, 0o644)
             try:
@@ -275,8 +274,8 @@ class RunDir:
                 os.fsync(descriptor)
             finally:
                 os.close(descriptor)
-            if is_new:
-                sync_directory(self.path)
+            # Whoever created the file may have died before this.
+            sync_directory(self.path)
 
 
 def _publish(building: Path, path: Path) -> None:

@@ -62,7 +62,7 @@ async def check_case(run: Run, case_id: str, *, login: bool) -> CaseCheck:
 
     async def untouched() -> Check:
         slot = Slot("untouched", condition, case_id, 1, "grade")
-        return graded_as(await run.graded(slot, None), 0.0, "the untouched workspace")
+        return graded_as(await run.grade(slot, None), 0.0, "the untouched workspace")
 
     async def oracle() -> Check:
         slot = Slot("oracle", condition, case_id, 1, "oracle")
@@ -70,7 +70,7 @@ async def check_case(run: Run, case_id: str, *, login: bool) -> CaseCheck:
         check = ended_well(run, solved.artifacts, solved.meaning)
         if not check.passed:
             return check
-        return graded_as(await run.graded(slot, solved.artifacts), 1.0, "the reference solution")
+        return graded_as(await run.grade(slot, solved.artifacts), 1.0, "the reference solution")
 
     async def proven_login() -> Check | None:
         if not login:

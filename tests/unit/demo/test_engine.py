@@ -58,15 +58,15 @@ def test_an_engine_elsewhere_is_not_taken_for_this_machines(
 
 
 def serve(path: Path, answers: list[bytes]) -> threading.Thread:
-    """Answer clients; each knocks first, then asks for as much as `answers` holds."""
+    """Answer one client, which knocks first and then opens a connection per request."""
     server = socket.socket(socket.AF_UNIX)
     server.bind(str(path))
     server.listen()
 
     def live() -> None:
         with server:
+            server.accept()[0].close()
             for body in answers:
-                server.accept()[0].close()  # the knock on the door
                 connection, _ = server.accept()
                 with connection:
                     connection.recv(65536)

@@ -97,3 +97,20 @@ def faults(load: Callable[[object], LoadedSpec]) -> Callable[[object], list[Faul
         return list(caught.value.faults)
 
     return faults
+
+
+@pytest.fixture
+def refused(
+    faults: Callable[[object], list[Fault]],
+) -> Callable[[Study, Callable[[Study], object], str, str], None]:
+    """Edit a study and require one complete fault at a path, with some words in it."""
+
+    def refused(study: Study, edit: Callable[[Study], object], path: str, words: str) -> None:
+        edit(study)
+        (fault,) = [item for item in faults(study) if item.where.endswith(f": {path}")]
+        assert words in f"{fault.message} {fault.expected}"
+        assert fault.expected
+        assert fault.found
+        assert fault.fix
+
+    return refused

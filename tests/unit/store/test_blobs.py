@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import stat
+import subprocess
 import threading
 
 import pytest
@@ -166,20 +167,24 @@ def test_a_directory_in_the_place_of_a_blob_is_an_error_and_stays(store):
     assert file_of(store, digest).is_dir()
 
 
-def test_a_full_disk_leaves_no_file_under_a_final_name():
-    full = "/dev/shm/xgent-evolve-full"
-    if os.geteuid() != 0 or os.system(f"mkdir -p {full} && mount -t tmpfs -o size=64k x {full}"):
+@pytest.fixture
+def small_disk(tmp_path):
+    """A file system of 64 KiB."""
+    path = tmp_path / "small"
+    path.mkdir()
+    mount = ["mount", "-t", "tmpfs", "-o", "size=64k", "small", path]
+    if os.geteuid() != 0 or subprocess.run(mount, capture_output=True).returncode:
         pytest.skip("needs the right to mount a small tmpfs")
-    try:
-        from pathlib import Path
+    yield path
+    subprocess.run(["umount", path], check=True)
 
-        store = BlobStore(Path(full, "blobs"))
-        kept = store.put(b"small")
-        with pytest.raises(StoreError) as caught:
-            store.put_many([os.urandom(40_000), os.urandom(40_000)])
-        assert caught.value.code == "E_STORE_NO_SPACE"
-        assert list(store.digests()) == [kept]
-        assert list((store.root / "staging").iterdir()) == []
-        assert store.get(store.put(b"still usable")) == b"still usable"
-    finally:
-        os.system(f"umount {full} && rmdir {full}")
+
+def test_a_full_disk_leaves_no_file_under_a_final_name(small_disk):
+    store = BlobStore(small_disk / "blobs")
+    kept = store.put(b"small")
+    with pytest.raises(StoreError) as caught:
+        store.put_many([os.urandom(40_000), os.urandom(40_000)])
+    assert caught.value.code == "E_STORE_NO_SPACE"
+    assert list(store.digests()) == [kept]
+    assert list((store.root / "staging").iterdir()) == []
+    assert store.get(store.put(b"still usable")) == b"still usable"

@@ -70,8 +70,7 @@ def test_a_draft_appears_with_its_content_or_not_at_all(tmp_path):
 
 
 def test_a_failing_draft_leaves_nothing_and_its_error_is_not_changed(tmp_path):
-    with pytest.raises(FileNotFoundError), RunDir.draft(tmp_path / "run") as draft:
-        draft.blobs.put(b"frozen")
+    with pytest.raises(FileNotFoundError), RunDir.draft(tmp_path / "run"):
         (tmp_path / "absent").read_bytes()
     assert list(tmp_path.iterdir()) == []
 

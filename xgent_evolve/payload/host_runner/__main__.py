@@ -36,7 +36,7 @@ def main(arguments):
     for name in ("executions", "blobs", "tools"):
         os.makedirs(os.path.join(root, name), mode=0o700, exist_ok=True)
     if verb == "serve":
-        Server(root).run()
+        Server(root, made_root="new" in arguments[2:]).run()
     elif verb == "drive":
         drive(root, arguments[2], {})
     else:

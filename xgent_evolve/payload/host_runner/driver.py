@@ -307,7 +307,7 @@ class Driver:
             return
 
     def remove_fifo(self):
-        """Remove the pipe; its directory stays, since the engine mounts it to read the container."""
+        """Remove the pipe; its directory stays: the engine needs it to read the container."""
         fifo = os.path.join(self.execution.path, "secret", "credential")
         if os.path.exists(fifo):
             os.unlink(fifo)

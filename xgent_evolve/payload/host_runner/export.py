@@ -72,7 +72,8 @@ class Export:
 
     def read(self, path, required=False):
         """Return the nodes below `path` in the stopped container; their archive stays until the
-        export ends, since the readers read from it."""
+        export ends, since the readers read from it.
+        """
         descriptor, temporary = tempfile.mkstemp(dir=self.driver.execution.path)
         self.archives.append(temporary)
         with os.fdopen(descriptor, "wb") as stream:

@@ -1,5 +1,6 @@
 """Answers the controller's framed requests."""
 
+import errno
 import hashlib
 import json
 import os
@@ -25,8 +26,9 @@ MARKER = b"\n<<xgent-host-runner 1>>\n"
 class Server:
     """Answers framed requests on stdin and stdout until the controller closes the channel."""
 
-    def __init__(self, root):
+    def __init__(self, root, made_root):
         self.root = root
+        self.made_root = made_root
         self.spawner = Spawner(root)
         self.output = os.dup(1)
         os.dup2(2, 1)  # a stray print must not damage the frames
@@ -78,6 +80,15 @@ class Server:
 
         return install_tool(self.root, request, progress)
 
+    def verb_forget(self, _request, _body):
+        """Undo a first visit: remove the runner and what is empty, and nothing that is in use."""
+        for name in ("executions", "blobs", "tools", "images"):
+            remove_if_empty(os.path.join(self.root, name))
+        if os.listdir(self.root) == ["runner"]:
+            shutil.rmtree(os.path.join(self.root, "runner"))
+            if self.made_root:
+                remove_if_empty(self.root)
+
     # -- blobs
 
     def verb_missing(self, request, _body):
@@ -107,7 +118,7 @@ class Server:
             if item["last"]:
                 del self.uploads[key]
                 self.publish_blob(stream, item)
-        return None
+        return
 
     def publish_blob(self, stream, item):
         stream.flush()
@@ -151,7 +162,7 @@ class Server:
         for uuid in request["uuids"]:
             if not Execution(self.root, uuid).driven():
                 self.spawner.drive(uuid, secrets if request["with_secret"] else {})
-        return None
+        return
 
     def verb_observe(self, request, _body):
         """Answer when something is new for one of the executions, or after `wait_s`."""
@@ -202,7 +213,7 @@ class Server:
                     if not following:
                         break
                     chunk = following
-        return None
+        return
 
     def verb_cleanup(self, request, _body):
         return {uuid: self.clean(uuid, request["socket"]) for uuid in request["uuids"]}
@@ -252,6 +263,14 @@ class Server:
                 raise RunnerError("E_REMOTE_ENGINE", "remove volume: %s" % message_of(document))
             removed.append(execution.volume)
         return removed
+
+
+def remove_if_empty(path):
+    try:
+        os.rmdir(path)
+    except OSError as error:
+        if error.errno not in (errno.ENOENT, errno.ENOTEMPTY, errno.EEXIST):
+            raise
 
 
 def read_credential(path):

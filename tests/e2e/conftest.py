@@ -1,0 +1,234 @@
+"""Real parts for whole runs: an SSH server, the local engine, Codex, and a scripted model.
+
+Nothing here is skipped: a missing part is an error that says what is missing.
+"""
+
+from __future__ import annotations
+
+import getpass
+import json
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Generator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from xgent_evolve.demo.engine import LocalEngine, find_base_image, local_engine
+from xgent_evolve.demo.model import ScriptedModel
+from xgent_evolve.demo.study import write_study
+from xgent_evolve.spec.models_v1 import Ssh
+
+ROOT = Path(__file__).resolve().parents[2]
+CACHE = Path(os.environ.get("XGENT_EVOLVE_CACHE", ROOT / ".cache"))
+KEY_VARIABLE = "XGENT_TEST_MODEL_KEY"
+
+
+@pytest.fixture(scope="session")
+def engine() -> LocalEngine:
+    """The engine of this machine; HostError says how to get one."""
+    return local_engine()
+
+
+@pytest.fixture(scope="session")
+def base_image(engine: LocalEngine) -> str:
+    return find_base_image()
+
+
+@pytest.fixture(scope="session")
+def remote_root(engine: LocalEngine) -> Path:
+    """One root for the whole session, so that Codex is installed once."""
+    return CACHE.resolve() / "test-remote"
+
+
+@dataclass(frozen=True)
+class Sshd:
+    """A running OpenSSH server on the loopback address."""
+
+    address: Ssh
+    log: Path
+
+
+@pytest.fixture(scope="session")
+def sshd(tmp_path_factory: pytest.TempPathFactory) -> Generator[Sshd]:
+    binary = shutil.which("sshd", path=f"{os.environ['PATH']}:/usr/sbin")
+    assert binary is not None, "openssh-server is not installed; scripts/test installs it"
+    home = tmp_path_factory.mktemp("sshd")
+    for name in ("host_key", "client_key"):
+        subprocess.run(
+            ["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", home / name], check=True
+        )
+    shutil.copy(home / "client_key.pub", home / "authorized_keys")
+    (home / "authorized_keys").chmod(0o600)
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    (home / "config").write_text(
+        f"Port {port}\nListenAddress 127.0.0.1\nHostKey {home}/host_key\n"
+        f"AuthorizedKeysFile {home}/authorized_keys\nPasswordAuthentication no\n"
+        f"PermitRootLogin prohibit-password\nPidFile {home}/pid\nUsePAM no\nStrictModes no\n"
+    )
+    if os.geteuid() == 0:
+        Path("/run/sshd").mkdir(exist_ok=True)
+    log = home / "log"
+    with log.open("wb") as stream:
+        process = subprocess.Popen(
+            [binary, "-D", "-e", "-f", home / "config"], stdout=stream, stderr=stream
+        )
+    _wait_for(lambda: _listens(port), "sshd listens")
+    kind, key, *_ = (home / "host_key.pub").read_text().split()
+    (home / "known_hosts").write_text(f"[127.0.0.1]:{port} {kind} {key}\n")
+    try:
+        yield Sshd(
+            Ssh(
+                host="127.0.0.1",
+                port=port,
+                user=getpass.getuser(),
+                known_hosts=str(home / "known_hosts"),
+                identity=str(home / "client_key"),
+            ),
+            log,
+        )
+    finally:
+        process.terminate()
+        process.wait(timeout=10)
+
+
+def _listens(port: int) -> bool:
+    with socket.socket() as probe:
+        return probe.connect_ex(("127.0.0.1", port)) == 0
+
+
+def _wait_for(condition: Callable[[], bool], what: str, limit_s: float = 60) -> None:
+    end = time.monotonic() + limit_s
+    while not condition():
+        assert time.monotonic() < end, f"not within {limit_s} s: {what}"
+        time.sleep(0.05)
+
+
+@pytest.fixture(scope="session")
+def wait_for() -> Callable[..., None]:
+    return _wait_for
+
+
+@dataclass
+class Study:
+    """The demo study on this machine, and the command line to drive it."""
+
+    directory: Path
+    spec: Path
+    model: ScriptedModel
+    key: str
+    environment: Mapping[str, str] = field(default_factory=dict)
+
+    def command(self, *arguments: str | Path) -> list[str]:
+        return [sys.executable, "-m", "xgent_evolve", *map(str, arguments)]
+
+    def call(self, *arguments: str | Path, check: int | None = 0) -> subprocess.CompletedProcess:
+        """Run the command line to its end."""
+        done = subprocess.run(
+            self.command(*arguments),
+            env={**os.environ, KEY_VARIABLE: self.key, **self.environment},
+            capture_output=True,
+            text=True,
+            timeout=280,
+        )
+        if check is not None:
+            assert done.returncode == check, done.stderr + done.stdout
+        return done
+
+    def start(self, *arguments: str | Path) -> subprocess.Popen:
+        """Start the command line and return at once."""
+        return subprocess.Popen(
+            self.command(*arguments),
+            env={**os.environ, KEY_VARIABLE: self.key},
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
+
+    def edit(self, change: Callable[[dict[str, Any]], None], name: str = "job.json") -> Path:
+        """Change the JobSpec by a function and return its path."""
+        document = json.loads(self.spec.read_text())
+        change(document)
+        path = self.spec.with_name(name)
+        path.write_text(json.dumps(document))
+        return path
+
+
+@pytest.fixture
+def make_study(
+    tmp_path: Path, sshd: Sshd, engine: LocalEngine, base_image: str, remote_root: Path
+) -> Generator[Callable[..., Study]]:
+    """Make demo studies; `cases` keeps the first few, `delay_s` slows the model's answers."""
+    models: list[ScriptedModel] = []
+
+    def make(
+        *, cases: int | None = None, delay_s: float = 0.0, key: str = "key-0123456789abcdef"
+    ) -> Study:
+        model = ScriptedModel(key=key, delay_s=delay_s)
+        model.__enter__()
+        models.append(model)
+        spec = write_study(
+            tmp_path / "study",
+            ssh=sshd.address,
+            remote_root=str(remote_root),
+            image=base_image,
+            docker_path=engine.path,
+            docker_version=engine.version,
+            base_url=model.base_url,
+            architecture=engine.architecture,
+            key_env=KEY_VARIABLE,
+        )
+        study = Study(tmp_path, spec, model, key)
+        if cases is not None:
+            study.edit(lambda document: document.update(cases=document["cases"][:cases]))
+        return study
+
+    yield make
+    for model in models:
+        model.__exit__(None, None, None)
+
+
+@pytest.fixture
+def kill_when(wait_for: Callable[..., None]) -> Callable[..., None]:
+    """Kill a controller with SIGKILL as soon as something holds."""
+
+    def kill(process: subprocess.Popen, condition: Callable[[], bool], what: str) -> None:
+        wait_for(lambda: condition() or process.poll() is not None, what)
+        assert process.poll() is None, "the controller ended before it was killed"
+        process.send_signal(signal.SIGKILL)
+        process.wait(timeout=10)
+
+    return kill
+
+
+@pytest.fixture
+def containers(engine: LocalEngine) -> Callable[[Path], list[str]]:
+    """List the containers and volumes that exist for a run."""
+
+    def find(run: Path) -> list[str]:
+        run_id = json.loads((run / "run.json").read_text())["run_id"]
+        return listed(engine, f"label=xgent.run={run_id}")
+
+    return find
+
+
+def listed(engine: LocalEngine, condition: str) -> list[str]:
+    """Return the names of containers and volumes that meet a filter of the engine."""
+    found: list[str] = []
+    for words in (
+        ["ps", "-a", "--format", "{{.Names}}"],
+        ["volume", "ls", "--format", "{{.Name}}"],
+    ):
+        done = subprocess.run(
+            [engine.path, *words, "--filter", condition], capture_output=True, text=True, check=True
+        )
+        found += done.stdout.split()
+    return found

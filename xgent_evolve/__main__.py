@@ -1,0 +1,9 @@
+"""`python -m xgent_evolve` is the same as the command `xgent-evolve`."""
+
+from __future__ import annotations
+
+import sys
+
+from xgent_evolve.cli.main import main
+
+sys.exit(main())
