@@ -1,8 +1,11 @@
-"""The demo study: whether the skill `house-style` helps, on eight tiny tasks.
+"""The demo study: whether the skill `house-style` helps, on ten tiny tasks of seven teams.
 
-Six tasks need a convention that only the skill tells, one needs no skill, and one fails even with
-the skill, because its section tells only half of the convention. So the paired differences are
-neither all equal nor all zero.
+Six tasks need a convention that only the skill tells, three need no skill, and one fails even with
+the skill, because its section tells only half of the convention. A group is the team that a task
+comes from: tasks of one team stand on the same ground and are no independent evidence, so the
+interval is taken over teams. Three teams ask for a convention alone, three ask for a convention and
+for something plain, and one asks for what the skill gets wrong. So the paired differences are 1,
+0.5 and 0: neither all equal nor all zero, and still enough to decide.
 
 The material lies beside this module. `write_study` brings it to a directory of the caller's, as
 a Git repository, task directories and a JobSpec; from there on it is a study like any other.
@@ -37,7 +40,7 @@ _EMAIL: Final = "house@example.invalid"
 
 @dataclass(frozen=True, slots=True)
 class DemoTask:
-    """One task of the demo and the group that it speaks for."""
+    """One task of the demo and the team that it comes from."""
 
     id: str
     group: str
@@ -45,16 +48,18 @@ class DemoTask:
 
 
 TASKS: Final = (
-    DemoTask("release-notes", "notes", "The release notes hold the change in the house style."),
-    DemoTask("version-file", "versions", "The version file holds 0.1.0 in the house style."),
-    DemoTask("decision-record", "decisions", "The first decision record has the house style."),
-    DemoTask("commit-template", "commits", "The commit template has the house style."),
-    DemoTask("settings", "settings", "The settings hold the three defaults in the house style."),
-    DemoTask("licence-header", "licences", "The script runs and has the licence header."),
-    DemoTask("greeting", "plain", "greeting.txt holds exactly the two lines."),
+    DemoTask("release-notes", "release", "The release notes hold the change in the house style."),
+    DemoTask("version-file", "packaging", "The version file holds 0.1.0 in the house style."),
+    DemoTask("decision-record", "architecture", "The first decision record has the house style."),
+    DemoTask("commit-template", "review", "The commit template has the house style."),
+    DemoTask("settings", "backend", "The settings hold the three defaults in the house style."),
+    DemoTask("licence-header", "tools", "The script runs and has the licence header."),
+    DemoTask("greeting", "tools", "greeting.txt holds exactly the two lines."),
+    DemoTask("announcement", "release", "announcement.txt holds exactly the three lines."),
+    DemoTask("build-order", "packaging", "build-order.txt holds exactly the three names."),
     DemoTask("runbook", "operations", "ops/runbook.md names the severity first, then the steps."),
 )
-"""The tasks, each in a source group of its own."""
+"""The tasks; each team's convention first, then what is plain."""
 
 
 def write_study(
@@ -131,7 +136,7 @@ def _spec(
             "allow_apply": False,
         },
         "budget": {
-            "max_trials": 32,
+            "max_trials": 40,
             "max_concurrency": 4,
             "trial_timeout_s": 120,
             "grade_timeout_s": 60,

@@ -1,0 +1,4 @@
+#!/bin/sh
+set -eu
+cd /app
+printf '%s\n' core client installer > build-order.txt
