@@ -10,7 +10,7 @@ import json
 from pathlib import Path
 from typing import cast
 
-from xgent_evolve.api.study import load_protocol
+from xgent_evolve.api.session import open_rundir
 from xgent_evolve.canonical import Json
 from xgent_evolve.errors import AuthorityError, RefusedError, UnconfirmedError
 from xgent_evolve.freeze.protocol import Protocol
@@ -26,8 +26,7 @@ def apply(rundir_path: Path, repo: Path) -> None:
         UnconfirmedError: E_UNCONFIRMED: no candidate of the run is confirmed.
 
     """
-    rundir = RunDir.open(rundir_path)
-    protocol = load_protocol(rundir)
+    rundir, protocol = open_rundir(rundir_path)
     require_finished(rundir)
     require_authority(protocol, repo)
     spec = protocol.spec

@@ -2,37 +2,36 @@
 
 from __future__ import annotations
 
-import asyncio
-import os
-import signal
-from collections.abc import Coroutine, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from xgent_evolve.api.analysis import comparison_report, smoke_report
-from xgent_evolve.canonical import digest_bytes
-from xgent_evolve.engine.preflight import Preflighter
-from xgent_evolve.engine.run import Run
-from xgent_evolve.errors import (
-    Interrupted,
-    InvalidError,
-    RemoteError,
-    StoreError,
-    TrialError,
+from xgent_evolve.api.interrupt import OnInterrupt, run_interruptible
+from xgent_evolve.api.session import (
+    Session,
+    credentials_of,
+    host_of,
+    open_rundir,
+    open_session,
+    read_ledger,
 )
-from xgent_evolve.execution.credential import Credentials
+from xgent_evolve.api.status import write_state
+from xgent_evolve.canonical import digest_bytes
+from xgent_evolve.engine.run import Run
+from xgent_evolve.errors import InvalidError, RefusedError, RemoteError, TrialError
 from xgent_evolve.execution.events import Observer, Silent, Story
-from xgent_evolve.execution.executor import Executor, gap_error
-from xgent_evolve.execution.facts import Finished, Ledger, fact_document, parse_fact
+from xgent_evolve.execution.executor import gap_error
+from xgent_evolve.execution.facts import Finished, Ledger, fact_document
+from xgent_evolve.execution.reconcile import Row, gaps_of, open_executions, reconcile
 from xgent_evolve.freeze.build import build_protocol, verify_frozen
 from xgent_evolve.freeze.protocol import Protocol
-from xgent_evolve.remote.host import Host
 from xgent_evolve.remote.preflight import inspect_host
 from xgent_evolve.report.model import Document, json_bytes, report_document
 from xgent_evolve.report.text import report_text
 from xgent_evolve.spec.load import load_spec
+from xgent_evolve.store.crashpoints import crash_point
 from xgent_evolve.store.durable import write_durable
-from xgent_evolve.store.journal import Journal
 from xgent_evolve.store.rundir import RunDir
 from xgent_evolve.workflow.compare import measure_conditions
 from xgent_evolve.workflow.smoke import check_cases
@@ -53,6 +52,7 @@ def run(
     *,
     observer: Observer | None = None,
     environment: Mapping[str, str] | None = None,
+    on_interrupt: OnInterrupt = "detach",
 ) -> StudyOutcome:
     """Freeze the study of a JobSpec into the new directory `output` and carry it out.
 
@@ -66,16 +66,16 @@ def run(
     watcher = observer or Silent()
     loaded = load_spec(spec)
     require_carried_out(loaded.spec.mode)
-    credentials = Credentials(loaded.spec.runtime, _environment(environment))
-    credentials.require()
     with RunDir.draft(output) as draft:
         watcher.tell(Story("freezing every input by hash"))
         protocol = build_protocol(loaded, draft.blobs)
+        credentials_of(protocol, environment).require()
         draft.write_protocol(protocol.to_bytes())
         # Before the directory gets its name: a host that cannot be used leaves nothing behind.
-        run_interruptible(first_visit(protocol, draft, watcher), "nothing was started")
-    rundir = RunDir.open(output)
-    return _carry_out(rundir, protocol, credentials, watcher)
+        visit = first_visit(protocol, draft, watcher)
+        run_interruptible(visit, next_step="nothing was started; run again")
+    with open_session(RunDir.open(output), protocol, watcher, environment) as session:
+        return carry_out(session, on_interrupt)
 
 
 def resume(
@@ -83,44 +83,45 @@ def resume(
     *,
     observer: Observer | None = None,
     environment: Mapping[str, str] | None = None,
+    on_interrupt: OnInterrupt = "detach",
 ) -> StudyOutcome:
     """Go on with a run from its frozen protocol, bytes and receipts alone.
 
-    What is recorded is replayed; registered executions are asked for on the host and adopted; what
-    was never submitted is submitted. A finished run is recomputed without any network call.
+    What is recorded is replayed; registered executions are asked for on the host, all in one
+    question, and adopted; what was never submitted is submitted. A finished run is recomputed
+    without any network call.
 
     Raises:
-        RefusedError: another controller owns the run, frozen bytes or code differ, or an
-            execution's truth is unknown (exit code 3).
+        RefusedError: another controller owns the run, it was cancelled, frozen bytes or code
+            differ, or an execution's truth is unknown (exit code 3).
         RemoteError, Interrupted: as for `run`.
 
     """
-    rundir = RunDir.open(rundir_path)
-    protocol = load_protocol(rundir)
+    rundir, protocol = open_rundir(rundir_path)
     verify_frozen(protocol, rundir.blobs)
-    credentials = Credentials(protocol.spec.runtime, _environment(environment))
-    return _carry_out(rundir, protocol, credentials, observer or Silent())
+    with open_session(rundir, protocol, observer or Silent(), environment) as session:
+        return carry_out(session, on_interrupt)
 
 
-def load_protocol(rundir: RunDir) -> Protocol:
-    """Return the frozen protocol; raises StoreError when it is damaged."""
-    try:
-        content = rundir.protocol_path.read_bytes()
-        protocol = Protocol.model_validate_json(content)
-    except (OSError, ValueError) as error:
-        raise StoreError(
-            "the frozen protocol cannot be read",
-            where=str(rundir.protocol_path),
-            found=str(error).splitlines()[0],
-            fix="restore the run directory from a copy; a protocol is never rebuilt",
-        ) from error
-    if protocol.to_bytes() != content:
-        raise StoreError(
-            "protocol.json is not in canonical form, so it was changed",
-            where=str(rundir.protocol_path),
-            fix="restore the run directory from a copy",
-        )
-    return protocol
+def plan_resume(rundir_path: Path, *, observer: Observer | None = None) -> list[Row]:
+    """Return what `resume` would find for every registered execution; nothing is changed.
+
+    Raises:
+        RefusedError, StoreError: as for `resume`.
+        RemoteError: the host cannot be asked.
+
+    """
+    rundir, protocol = open_rundir(rundir_path)
+    ledger = read_ledger(rundir)
+    host = host_of(protocol, rundir, observer or Silent(), recovery_window_s=0)
+
+    async def ask() -> list[Row]:
+        try:
+            return await reconcile(host, ledger)
+        finally:
+            await host.close()
+
+    return run_interruptible(ask(), next_step="nothing was changed")
 
 
 def require_carried_out(mode: str) -> None:
@@ -136,10 +137,6 @@ def require_carried_out(mode: str) -> None:
         )
 
 
-def _environment(environment: Mapping[str, str] | None) -> Mapping[str, str]:
-    return os.environ if environment is None else environment
-
-
 async def first_visit(protocol: Protocol, rundir: RunDir, observer: Observer) -> None:
     """Ask the host once whether it can be used at all; a failure leaves nothing there.
 
@@ -147,11 +144,11 @@ async def first_visit(protocol: Protocol, rundir: RunDir, observer: Observer) ->
         RemoteError: it cannot.
 
     """
-    spec = protocol.spec
-    observer.tell(Story(f"visiting the host {spec.runtime.ssh.host}"))
+    runtime = protocol.spec.runtime
+    observer.tell(Story(f"visiting the host {runtime.ssh.host}"))
     host = host_of(protocol, rundir, observer, recovery_window_s=0)
     try:
-        await inspect_host(host, spec.runtime, spec.cases)
+        await inspect_host(host, runtime, protocol.spec.cases)
     except RemoteError:
         await host.forget()
         raise
@@ -159,59 +156,69 @@ async def first_visit(protocol: Protocol, rundir: RunDir, observer: Observer) ->
         await host.close()
 
 
-def host_of(
-    protocol: Protocol, rundir: RunDir, observer: Observer, *, recovery_window_s: float
-) -> Host:
-    """Return the protocol's host, with the frozen host runner; nothing is connected yet."""
-    return Host(
-        protocol.spec.runtime.ssh,
-        protocol.spec.runtime.remote_root,
-        {name: rundir.blobs.get(digest) for name, digest in protocol.payload.items()},
-        recovery_window_s=recovery_window_s,
-        on_story=lambda text: observer.tell(Story(text)),
-    )
-
-
-def _carry_out(
-    rundir: RunDir, protocol: Protocol, credentials: Credentials, observer: Observer
-) -> StudyOutcome:
-    with rundir.lock(), rundir.open_journal() as journal:
-        ledger = Ledger()
-        for number, document in enumerate(journal.facts, start=1):
-            ledger.apply(parse_fact(document, number, str(rundir.journal_path)))
-        for uuid, gap in ledger.gaps.items():
-            raise gap_error(ledger.intents[uuid], gap.reason)
-        work = _work(rundir, protocol, journal, ledger, credentials, observer)
-        return run_interruptible(work, f"xgent-evolve resume --run {rundir.path}")
-
-
-async def _work(
-    rundir: RunDir,
-    protocol: Protocol,
-    journal: Journal,
-    ledger: Ledger,
-    credentials: Credentials,
-    observer: Observer,
-) -> StudyOutcome:
-    """Carry out the protocol's mode and write the reports."""
-    window_s = protocol.spec.budget.recovery_window_s
-    host = host_of(protocol, rundir, observer, recovery_window_s=window_s)
-    executor = Executor(host, rundir, journal, ledger, credentials, "", observer)
-    preflight = Preflighter(protocol, rundir, executor, observer)
-    study = Run(protocol, rundir, executor, preflight, observer)
+def carry_out(session: Session, on_interrupt: OnInterrupt) -> StudyOutcome:
+    """Carry a locked run out to its report, whatever has happened to it before."""
+    require_open(session.ledger, session.rundir.path)
     try:
+        return run_interruptible(
+            _work(session),
+            next_step=session.next_step(),
+            gate=session.gate,
+            on_interrupt=on_interrupt,
+        )
+    finally:
+        write_state(session.rundir, session.ledger)
+
+
+def require_open(ledger: Ledger, path: Path) -> None:
+    """Require that nothing forbids going on.
+
+    Raises:
+        GapError: an execution's truth is unknown and nobody has decided.
+        RefusedError: E_RUN_CANCELLED.
+
+    """
+    for gap in ledger.open_gaps():
+        raise gap_error(ledger.intents[gap.uuid], gap.reason)
+    if ledger.cancelled:
+        raise RefusedError(
+            "the run was cancelled",
+            code="E_RUN_CANCELLED",
+            where=str(path),
+            fix="what was measured is kept; start another run for a new result",
+        )
+
+
+async def _work(session: Session) -> StudyOutcome:
+    try:
+        await _stop_at_gaps(session)
+        study = session.study()
         document = await _analyse(study)
     finally:
-        await host.close()
+        await session.host.close()
     content = json_bytes(document)
-    write_durable(rundir.report_json_path, content)
+    rundir = session.rundir
+    crash_point("study.report")
     write_durable(rundir.report_md_path, report_text(document).encode())
-    if ledger.finished is None:
+    write_durable(rundir.report_json_path, content)
+    if session.ledger.finished is None:
         finished = Finished(report=digest_bytes(content))
-        await journal.append_soon(fact_document(finished))
-    rundir.write_state({"status": "finished", "executions": len(ledger.intents)})
+        await session.journal.append_soon(fact_document(finished))
+        session.ledger.apply(finished)
+    crash_point("study.finished")
     require_results(study, rundir.path)
     return StudyOutcome(rundir.path, document)
+
+
+async def _stop_at_gaps(session: Session) -> None:
+    """Ask for every registered execution before anything new is paid for (requirement D3)."""
+    if not open_executions(session.ledger):
+        return
+    gaps = gaps_of(await reconcile(session.host, session.ledger))
+    for row in gaps[1:]:
+        session.observer.tell(Story(f"gap: {row.intent.slot}: {row.reason}"))
+    if gaps:
+        await session.executor.gap(gaps[0].intent, gaps[0].reason)
 
 
 async def _analyse(study: Run) -> Document:
@@ -249,39 +256,3 @@ def require_results(study: Run, rundir: Path) -> None:
             found=f"{first.cause}: {first.detail}"[:300],
             fix=f"read {rundir / 'report.md'}; the evidence counts these trials as missing",
         )
-
-
-def run_interruptible[T](work: Coroutine[object, object, T], next_step: str) -> T:
-    """Run `work`; the first SIGINT or SIGTERM ends it, what is recorded stays.
-
-    Raises:
-        Interrupted: with the number of the signal.
-
-    """
-
-    async def supervised() -> T:
-        task = asyncio.ensure_future(work)
-        received: list[int] = []
-
-        def stop(number: int) -> None:
-            received.append(number)
-            task.cancel()
-
-        loop = asyncio.get_running_loop()
-        for number in (signal.SIGINT, signal.SIGTERM):
-            loop.add_signal_handler(number, stop, number)
-        try:
-            return await task
-        except asyncio.CancelledError:
-            if not received:
-                raise
-            raise Interrupted(
-                "stopped by a signal; running executions go on on the host",
-                signal_number=received[0],
-                fix=next_step,
-            ) from None
-        finally:
-            for number in (signal.SIGINT, signal.SIGTERM):
-                loop.remove_signal_handler(number)
-
-    return asyncio.run(supervised())

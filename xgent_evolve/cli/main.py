@@ -18,15 +18,34 @@ import typer
 
 from xgent_evolve import __version__
 from xgent_evolve.cli.apply import apply
+from xgent_evolve.cli.cancel import cancel
 from xgent_evolve.cli.demo import demo
+from xgent_evolve.cli.doctor import doctor
+from xgent_evolve.cli.logs import logs
 from xgent_evolve.cli.output import JSON_OPTION, ReaderGone, exit_code, say, say_error
+from xgent_evolve.cli.resolve import resolve
 from xgent_evolve.cli.resume import resume
 from xgent_evolve.cli.run import run
 from xgent_evolve.cli.schema import schema
+from xgent_evolve.cli.status import status
 from xgent_evolve.cli.validate import validate
+from xgent_evolve.cli.watch import watch
 from xgent_evolve.errors import Interrupted, InvalidError, XgentError
 
-COMMANDS: tuple[Callable[..., None], ...] = (validate, run, resume, apply, demo, schema)
+COMMANDS: tuple[Callable[..., None], ...] = (
+    validate,
+    doctor,
+    run,
+    status,
+    watch,
+    logs,
+    resume,
+    cancel,
+    resolve,
+    apply,
+    demo,
+    schema,
+)
 """The commands, in the order of `--help`."""
 
 EXIT_STATUS = (

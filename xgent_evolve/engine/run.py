@@ -15,8 +15,11 @@ from typing import cast
 
 from xgent_evolve.canonical import Json
 from xgent_evolve.engine.budget import require_time, require_trial
+from xgent_evolve.engine.gate import Gate
 from xgent_evolve.engine.preflight import Preflighter
+from xgent_evolve.engine.retry import is_worth_another_attempt
 from xgent_evolve.engine.slots import AttemptRow, AttemptStatus, Slot
+from xgent_evolve.errors import BudgetError, GapError
 from xgent_evolve.execution.events import Observer, SlotDone
 from xgent_evolve.execution.executor import Executor, load_artifacts
 from xgent_evolve.execution.facts import Ledger
@@ -50,9 +53,12 @@ class Run:
     executor: Executor
     preflight: Preflighter
     observer: Observer
+    gate: Gate = field(default_factory=Gate)
+    """Closed when nothing new may begin."""
     attempts: list[AttemptRow] = field(default_factory=list[AttemptRow])
     """Every attempt that this process has seen the result of, replayed ones included."""
     _places: asyncio.Semaphore = field(init=False)
+    _results: asyncio.Lock = field(default_factory=asyncio.Lock)
     _started: float = field(default_factory=time.monotonic)
     _recorded: set[str] = field(default_factory=set[str])
 
@@ -148,21 +154,30 @@ class Run:
             artifacts = await self._attempt(slot, attempt, plan)
             meaning = conclude(artifacts)
             await self._keep(slot, attempt, artifacts, meaning)
-            if not isinstance(meaning, Broken) or attempt == attempts:
+            again = isinstance(meaning, Broken) and is_worth_another_attempt(meaning)
+            if not again or attempt == attempts:
                 return Filled(artifacts, meaning)
         raise AssertionError("a slot has at least one attempt")
 
     async def _attempt(self, slot: Slot, attempt: int, plan: Plan) -> Artifacts:
         """Return one attempt's artifacts: replayed when they are complete, else obtained."""
         uuid = execution_id(self.rundir.run_id, slot.key, attempt)
-        self.executor.require_no_gap(uuid)
         captured = self.ledger.captured.get(uuid)
         if captured is not None and uuid in self.ledger.cleaned:
             return load_artifacts(self.rundir, captured.artifacts)
-        if uuid not in self.ledger.intents:
-            self._require_budget(slot)
-        planner = await self.preflight.planner()
-        return await self.executor.execute(plan(planner, uuid), slot.key, attempt)
+        await self.gate.enter()
+        try:
+            if uuid not in self.ledger.intents:
+                self._require_budget(slot)
+            planner = await self.preflight.planner()
+            return await self.executor.execute(plan(planner, uuid), slot.key, attempt)
+        except (BudgetError, GapError) as stop:
+            # What is under way comes to its end; then the run stops with this reason.
+            self.gate.close(stop)
+        finally:
+            self.gate.leave()
+        await asyncio.Event().wait()
+        raise AssertionError("nothing waits behind a closed gate")
 
     def _require_budget(self, slot: Slot) -> None:
         budget = self.protocol.spec.budget
@@ -180,7 +195,8 @@ class Run:
         if row.uuid not in self._recorded:
             self._recorded.add(row.uuid)
             document = attempt_document(row)
-            await asyncio.to_thread(self.rundir.append_results, [document])
+            async with self._results:
+                await asyncio.to_thread(self.rundir.append_results, [document])
         word = result_word(meaning)
         self.observer.tell(
             SlotDone(slot.key, attempt, slot.kind, word, row.detail, row.duration_ms)

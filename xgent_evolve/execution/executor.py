@@ -7,6 +7,7 @@ execution that was interrupted anywhere is the same call as carrying it out the 
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import cast
 
@@ -26,14 +27,18 @@ from xgent_evolve.execution.facts import (
     Ledger,
     fact_document,
 )
-from xgent_evolve.harbor.artifacts import Artifacts, StoredFile
+from xgent_evolve.harbor.artifacts import Artifacts, Failure, StoredFile
 from xgent_evolve.harbor.requests import Planned
 from xgent_evolve.ids import Digest, ExecutionId
 from xgent_evolve.remote.host import Host, Observation
+from xgent_evolve.store.crashpoints import crash_point
 from xgent_evolve.store.journal import Journal
 from xgent_evolve.store.rundir import RunDir
 
 OBSERVE_WAIT_S = 20
+MAX_READS = 3
+"""How often receipts that cannot be read are asked for before it is a gap (requirement D4)."""
+UNREAD_PAUSE_S = 0.5
 MAX_DRIVES = 5
 """How often an execution that nobody drives is driven again before it counts as a gap."""
 
@@ -60,30 +65,29 @@ class Executor:
         """
         uuid = ExecutionId(planned.request.uuid)
         self.require_no_gap(uuid)
-        captured = self.ledger.captured.get(uuid)
-        if captured is None:
-            await self._register(planned, slot, attempt)
-            await self._submit(planned, slot, attempt)
-            receipts = await self._wait(planned, slot, attempt)
-            captured = await self._capture(planned, slot, attempt, receipts)
-        artifacts = load_artifacts(self.rundir, captured.artifacts)
+        if uuid not in self.ledger.captured:
+            intent = await self._register(planned, slot, attempt)
+            await self._submit(planned, intent)
+            await self.collect(intent, needs_credential=planned.request.secrets)
         if uuid not in self.ledger.cleaned:
-            await self._clean(uuid)
-        return artifacts
+            await self.clean([uuid])
+        return load_artifacts(self.rundir, self.ledger.captured[uuid].artifacts)
+
+    async def collect(self, intent: Intent, *, needs_credential: bool) -> None:
+        """Wait for the end of an execution that the host has accepted, and store what it left."""
+        receipts = await self._wait(intent, needs_credential=needs_credential)
+        crash_point("executor.ended")
+        await self._capture(intent, receipts)
 
     def require_no_gap(self, uuid: ExecutionId) -> None:
         """Raise GapError when the journal holds an unexplained gap for this execution."""
         gap = self.ledger.gaps.get(uuid)
-        if gap is not None:
+        if gap is not None and uuid not in self.ledger.resolved:
             raise gap_error(self.ledger.intents[uuid], gap.reason)
 
-    async def _register(self, planned: Planned, slot: str, attempt: int) -> None:
+    async def _register(self, planned: Planned, slot: str, attempt: int) -> Intent:
+        """Make the intent durable here, before anything leaves this machine (invariant V1)."""
         request = planned.request
-        known = self.ledger.intents.get(request.uuid)
-        if known is not None:
-            if known.request_sha256 != request.sha256():
-                await self._gap(request.uuid, "the request is not the one that was registered")
-            return
         intent = Intent(
             uuid=request.uuid,
             slot=slot,
@@ -91,126 +95,149 @@ class Executor:
             kind=request.kind,
             request_sha256=request.sha256(),
         )
+        known = self.ledger.intents.get(request.uuid)
+        if known is not None:
+            if known != intent:
+                await self.gap(known, "the request is not the one that was registered")
+            return known
+        crash_point("executor.register")
         directory = self.rundir.execution(ExecutionId(request.uuid))
         content = canonical_bytes(fact_document(intent))
         await asyncio.to_thread(directory.write, directory.intent.name, content)
         await self._record(intent)
-        self._tell(planned, slot, attempt, "registered")
+        crash_point("executor.registered")
+        self._tell(intent, "registered")
+        return intent
 
-    async def _submit(self, planned: Planned, slot: str, attempt: int) -> None:
+    async def _submit(self, planned: Planned, intent: Intent) -> None:
         """Bring the execution to the host, unless it is there already."""
-        request = planned.request
-        uuid = request.uuid
+        uuid = intent.uuid
         if uuid not in self.ledger.accepted:
             sources, blobs = planned.sources, self.rundir.blobs
-            await self.host.upload(request.blobs(), lambda sha256: blobs.get(sources[sha256]))
-            self._tell(planned, slot, attempt, "uploaded")
-            answer = await self.host.accept(uuid, request.text())
+            await self.host.upload(
+                planned.request.blobs(), lambda sha256: blobs.get(sources[sha256])
+            )
+            crash_point("executor.uploaded")
+            self._tell(intent, "uploaded")
+            answer = await self.host.accept(uuid, planned.request.text())
             if answer != "accepted":
-                await self._gap(uuid, "the host holds another request under this identity")
+                await self.gap(intent, "the host holds another request under this identity")
+            crash_point("executor.accepted")
             await self._record(Accepted(uuid=uuid))
         else:
             found = (await self.host.observe({uuid: 0}, 0))[uuid]
             if found.state == "absent":
-                await self._gap(uuid, "the host accepted it and does not know it any more")
-            self._tell(planned, slot, attempt, "adopted")
-        await self._drive(planned)
+                await self.gap(intent, "the host accepted it and does not know it any more")
+            self._tell(intent, "adopted")
+        crash_point("executor.drive")
+        await self._drive(intent, needs_credential=planned.request.secrets)
+        crash_point("executor.driven")
 
-    async def _drive(self, planned: Planned) -> None:
-        secrets = self.credentials.require() if planned.request.secrets else Credential()
+    async def _drive(self, intent: Intent, *, needs_credential: bool) -> None:
+        secrets = self.credentials.require() if needs_credential else Credential()
         await self.host.drive(
-            [planned.request.uuid],
-            credential=secrets.content,
-            credential_file=secrets.host_file,
+            [intent.uuid], credential=secrets.content, credential_file=secrets.host_file
         )
 
-    async def _wait(self, planned: Planned, slot: str, attempt: int) -> list[dict[str, Json]]:
+    async def _wait(self, intent: Intent, *, needs_credential: bool) -> list[dict[str, Json]]:
         """Return all receipts once the execution has ended on the host."""
-        uuid = planned.request.uuid
+        uuid = intent.uuid
         receipts: list[dict[str, Json]] = []
-        drives = 1
+        unread, drives = 0, 1
         while True:
             seen = {uuid: len(receipts)}
             found: Observation = (await self.host.observe(seen, OBSERVE_WAIT_S))[uuid]
             receipts.extend(found.receipts)
             if any(receipt["kind"] == "started" for receipt in found.receipts):
-                self._tell(planned, slot, attempt, "running")
+                self._tell(intent, "running")
             match found.state:
                 case "absent" | "damaged":
-                    await self._gap(uuid, found.detail or "its receipts are gone from the host")
+                    unread += 1
+                    if unread >= MAX_READS:
+                        await self.gap(intent, found.detail or "its receipts are gone")
+                    await asyncio.sleep(UNREAD_PAUSE_S)
                 case "gap":
-                    await self._gap(uuid, str(receipts[-1]["reason"]))
+                    await self.gap(intent, str(receipts[-1]["reason"]))
                 case "cleaned":
-                    await self._gap(uuid, "the host cleaned it before it was captured")
-                case "exported" | "failed":
+                    await self.gap(intent, "the host cleaned it before it was captured")
+                case "exported" | "failed" | "cancelled":
                     return receipts
                 case _ if not found.driven and not found.receipts:
                     drives += 1
                     if drives > MAX_DRIVES:
-                        await self._gap(uuid, f"it stops at {found.state} however it is driven")
-                    await self._drive(planned)
+                        await self.gap(intent, f"it stops at {found.state} however it is driven")
+                    await self._drive(intent, needs_credential=needs_credential)
                 case _:
                     pass
 
-    async def _capture(
-        self, planned: Planned, slot: str, attempt: int, receipts: list[dict[str, Json]]
-    ) -> Captured:
+    async def _capture(self, intent: Intent, receipts: list[dict[str, Json]]) -> None:
         """Store every byte that came back, then the record that names them (invariant V6)."""
-        request = planned.request
         by_kind = {str(receipt["kind"]): receipt for receipt in receipts}
         blobs: dict[str, Digest] = {}
         if "exported" in by_kind:
             objects = cast("dict[str, int]", by_kind["exported"]["objects"])
             contents: dict[str, bytes] = {}
-            await self.host.fetch(request.uuid, objects, contents.__setitem__)
+            await self.host.fetch(intent.uuid, objects, contents.__setitem__)
+            crash_point("executor.fetched")
             # The host replaces secrets at capture; this is the second net.
             kept = [self._redacted(content) for content in contents.values()]
             digests = await asyncio.to_thread(self.rundir.blobs.put_many, kept)
             blobs = dict(zip(contents, digests, strict=True))
         try:
-            artifacts = artifacts_of(planned, slot, attempt, by_kind, blobs)
+            artifacts = artifacts_of(intent, by_kind, blobs)
         except (KeyError, ValidationError) as error:
-            await self._gap(request.uuid, f"its receipts are not understood: {error}")
+            await self.gap(intent, f"its receipts are not understood: {error}")
             raise AssertionError from error
+        digest = await self.keep(artifacts)
+        await self._write_remote(intent.uuid, receipts)
+        crash_point("executor.stored")
+        await self._record(Captured(uuid=intent.uuid, artifacts=digest))
+        crash_point("executor.captured")
+        self._tell(intent, "captured")
+
+    async def keep(self, artifacts: Artifacts) -> Digest:
+        """Store the record of an execution as a blob and as artifacts.json."""
         content = artifacts.to_bytes()
         digest = await asyncio.to_thread(self.rundir.blobs.put, content)
-        directory = self.rundir.execution(ExecutionId(request.uuid))
+        directory = self.rundir.execution(ExecutionId(artifacts.uuid))
         await asyncio.to_thread(directory.write, directory.artifacts.name, content)
-        await self._write_remote(request.uuid, receipts)
-        captured = Captured(uuid=request.uuid, artifacts=digest)
-        await self._record(captured)
-        self._tell(planned, slot, attempt, "captured")
-        return captured
+        return digest
 
     def _redacted(self, content: bytes) -> bytes:
         for secret in self.credentials.known_values():
             content = content.replace(secret, b"[REDACTED]")
         return content
 
-    async def _clean(self, uuid: ExecutionId) -> None:
-        """Remove what the execution owns on the host; only after capture (invariant V7)."""
-        receipt = (await self.host.cleanup([uuid], self.socket))[uuid]
-        found = (await self.host.observe({uuid: 0}, 0))[uuid]
-        await self._write_remote(uuid, found.receipts or [receipt])
-        await self._record(Cleaned(uuid=uuid))
+    async def clean(self, uuids: Sequence[str]) -> None:
+        """Remove what captured executions own on the host (invariant V7)."""
+        crash_point("executor.clean")
+        await self.host.cleanup(uuids, self.socket)
+        crash_point("executor.removed")
+        found = await self.host.observe(dict.fromkeys(uuids, 0), 0)
+        for uuid in uuids:
+            await self._write_remote(uuid, found[uuid].receipts)
+            await self._record(Cleaned(uuid=uuid))
+        crash_point("executor.cleaned")
 
     async def _write_remote(self, uuid: str, receipts: list[dict[str, Json]]) -> None:
         directory = self.rundir.execution(ExecutionId(uuid))
         content = canonical_bytes({"receipts": receipts})
         await asyncio.to_thread(directory.write, directory.remote.name, content)
 
-    async def _gap(self, uuid: str, reason: str) -> None:
-        """Record that the truth is unknown, and stop (invariant V5)."""
-        await self._record(Gap(uuid=uuid, reason=reason))
-        raise gap_error(self.ledger.intents[uuid], reason)
+    async def gap(self, intent: Intent, reason: str) -> None:
+        """Record that the truth is unknown, and raise GapError (invariant V5)."""
+        if intent.uuid not in self.ledger.gaps:
+            await self._record(Gap(uuid=intent.uuid, reason=reason))
+        raise gap_error(intent, reason)
 
     async def _record(self, fact: FactModel) -> None:
         await self.journal.append_soon(fact_document(fact))
         self.ledger.apply(fact)
 
-    def _tell(self, planned: Planned, slot: str, attempt: int, phase: Phase) -> None:
-        request = planned.request
-        self.observer.tell(ExecutionMoved(request.uuid, slot, attempt, request.kind, phase))
+    def _tell(self, intent: Intent, phase: Phase) -> None:
+        self.observer.tell(
+            ExecutionMoved(intent.uuid, intent.slot, intent.attempt, intent.kind, phase)
+        )
 
 
 def gap_error(intent: Intent, reason: str) -> GapError:
@@ -219,26 +246,24 @@ def gap_error(intent: Intent, reason: str) -> GapError:
         f"what became of an execution cannot be established: {reason}",
         where=f"execution {intent.uuid}: {intent.slot}, attempt {intent.attempt}",
         expected="a receipt for every step",
-        fix="look at executions/<uuid>/ in the run and on the host; nothing is paid for twice,"
-        " so the run stays stopped here",
+        fix="look at executions/<uuid>/ in the run and on the host; when you know what became"
+        f" of it: xgent-evolve resolve --run DIR --execution {intent.uuid} --reason TEXT",
     )
 
 
 def artifacts_of(
-    planned: Planned,
-    slot: str,
-    attempt: int,
-    receipts: dict[str, dict[str, Json]],
-    blobs: dict[str, Digest],
+    intent: Intent, receipts: dict[str, dict[str, Json]], blobs: dict[str, Digest]
 ) -> Artifacts:
     """Return the record of what came back; every file's bytes must be among `blobs`."""
-    request = planned.request
     common: dict[str, Json] = {
-        "uuid": request.uuid,
-        "slot": slot,
-        "attempt": attempt,
-        "kind": request.kind,
+        "uuid": intent.uuid,
+        "slot": intent.slot,
+        "attempt": intent.attempt,
+        "kind": intent.kind,
     }
+    if "cancelled" in receipts:
+        before = Failure(stage="cancelled", cause="before_start", detail="it was cancelled")
+        return Artifacts.model_validate({**common, "failure": before.model_dump()})
     if "failed" in receipts:
         failed = receipts["failed"]
         failure: dict[str, Json] = {key: failed[key] for key in ("stage", "cause", "detail")}

@@ -70,6 +70,23 @@ class Gap(Record):
     reason: str
 
 
+class Resolved(Record):
+    """A person decided what an unexplained execution counts as."""
+
+    type: Literal["resolved"] = "resolved"
+    uuid: str
+    reason: str
+    """The person's words."""
+    artifacts: Digest
+    """Blob of the record that stands in for the lost one."""
+
+
+class Cancelled(Record):
+    """A person ended the run; every execution that was under way has ended and is captured."""
+
+    type: Literal["cancelled"] = "cancelled"
+
+
 class Finished(Record):
     """The workflow came to its end."""
 
@@ -79,7 +96,7 @@ class Finished(Record):
 
 
 type FactModel = Annotated[
-    Preflight | Intent | Accepted | Captured | Cleaned | Gap | Finished,
+    Preflight | Intent | Accepted | Captured | Cleaned | Gap | Resolved | Cancelled | Finished,
     Field(discriminator="type"),
 ]
 
@@ -120,7 +137,9 @@ class Ledger:
     captured: dict[str, Captured] = field(default_factory=dict[str, Captured])
     cleaned: set[str] = field(default_factory=set[str])
     gaps: dict[str, Gap] = field(default_factory=dict[str, Gap])
+    resolved: dict[str, Resolved] = field(default_factory=dict[str, Resolved])
     preflight: Preflight | None = None
+    cancelled: bool = False
     finished: Finished | None = None
 
     def apply(self, fact: FactModel) -> None:
@@ -136,10 +155,20 @@ class Ledger:
                 self.cleaned.add(uuid)
             case Gap(uuid=uuid):
                 self.gaps[uuid] = fact
+            case Resolved(uuid=uuid, artifacts=artifacts):
+                self.resolved[uuid] = fact
+                self.captured[uuid] = Captured(uuid=uuid, artifacts=artifacts)
+                self.cleaned.add(uuid)
+            case Cancelled():
+                self.cancelled = True
             case Preflight():
                 self.preflight = fact
             case Finished():
                 self.finished = fact
+
+    def open_gaps(self) -> list[Gap]:
+        """Return the gaps that nobody has closed."""
+        return [gap for uuid, gap in self.gaps.items() if uuid not in self.resolved]
 
     def count(self, kind: Kind) -> int:
         """Return how many executions of a kind were registered, retries included."""

@@ -15,7 +15,7 @@ from xgent_evolve.freeze.protocol import Record
 from xgent_evolve.harbor.request import Change, Kind
 from xgent_evolve.ids import Digest
 
-type RecordStatus = Literal["ended", "no_credential", "prepare_failed"]
+type RecordStatus = Literal["ended", "cancelled", "no_credential", "prepare_failed"]
 
 
 class ExitRecord(Record):
@@ -24,7 +24,8 @@ class ExitRecord(Record):
     uuid: str
     container: str
     status: RecordStatus
-    """ended: the command ran; the others: it was never started."""
+    """ended: the command ran to its end or its limit; cancelled: a person ended it; the others:
+    it was never started."""
     exit_code: int | None
     expired: bool
     """Whether the wall-time limit ended the command."""

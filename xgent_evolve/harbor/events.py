@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from http import HTTPStatus
 from typing import Literal, cast
 
 from xgent_evolve.canonical import Json
@@ -85,6 +86,41 @@ def usage_of(stdout: bytes, sessions: Iterable[bytes]) -> Usage | None:
         total = total + usage
     # A service that reports no usage is recorded as zeros: that is unknown, not free.
     return None if total.input == 0 else total
+
+
+def model_error(sessions: Iterable[bytes]) -> str | None:
+    """Return why the model's service ended the turn, or None when the records do not say.
+
+    One of: model_unauthorised, model_unknown, model_quota_used_up, model_rate_limited,
+    model_unavailable, context_window_exceeded.
+    """
+    found: str | None = None
+    for content in sessions:
+        for line in json_lines(content):
+            payload = _object(line.get("payload"))
+            if line.get("type") == "event_msg" and payload.get("type") == "task_complete":
+                found = _error_cause(_object(payload.get("error")).get("codex_error_info"))
+    return found
+
+
+def _error_cause(information: Json) -> str | None:
+    if isinstance(information, str):
+        return {
+            "usage_limit_exceeded": "model_quota_used_up",
+            "rate_limit_exceeded": "model_rate_limited",
+            "internal_server_error": "model_unavailable",
+            "context_window_exceeded": "context_window_exceeded",
+        }.get(information)
+    for name, details in _object(information).items():
+        status = _object(details).get("http_status_code")
+        if name == "response_too_many_failed_attempts" or status == HTTPStatus.TOO_MANY_REQUESTS:
+            return "model_rate_limited"
+        if status in (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN):
+            return "model_unauthorised"
+        if status == HTTPStatus.NOT_FOUND:
+            return "model_unknown"
+        return "model_unavailable"
+    return None
 
 
 def _session_usage(content: bytes) -> Iterator[Usage]:

@@ -10,7 +10,7 @@ from typing import Literal, cast
 
 from xgent_evolve.canonical import Json
 from xgent_evolve.harbor.artifacts import Artifacts, StoredFile
-from xgent_evolve.harbor.events import Usage, turn_of, usage_of
+from xgent_evolve.harbor.events import Usage, model_error, turn_of, usage_of
 from xgent_evolve.harbor.requests import VERIFIER
 from xgent_evolve.ids import Digest
 from xgent_evolve.measure.outcomes import Outcome, Scored, Unscored
@@ -55,6 +55,8 @@ def command_end(artifacts: Artifacts) -> Done | Broken:
     if record is None:
         cause = "out_of_memory" if engine is not None and engine.oom_killed else "killed"
         return Broken(cause, "the container ended before its supervisor could write a record")
+    if record.status == "cancelled":
+        return Broken("cancelled", "a person ended it")
     if record.status != "ended":
         return Broken(record.status, "the command was not started")
     return Done(timed_out=record.expired, exit_code=record.exit_code, usage=None)
@@ -69,7 +71,9 @@ def agent_end(artifacts: Artifacts, read: Read) -> Done | Broken:
     end = command_end(artifacts)
     if isinstance(end, Broken):
         return end
-    stdout = file_content(artifacts, "stdout", read) or b""
+    stdout = (file_content(artifacts, "stdout", read) or b"") + (
+        file_content(artifacts, "stdout.tail", read) or b""
+    )
     sessions = [
         read(artifacts.blobs[item.sha256])
         for name, item in sorted(artifacts.files.items())
@@ -81,9 +85,13 @@ def agent_end(artifacts: Artifacts, read: Read) -> Done | Broken:
     turn = turn_of(stdout)
     if turn.status == "completed" and end.exit_code == 0:
         return Done(timed_out=False, exit_code=0, usage=usage)
+    error = model_error(sessions)
+    if error == "context_window_exceeded":
+        # The agent filled its own context: that is behaviour, and what it left is graded.
+        return Done(timed_out=False, exit_code=end.exit_code, usage=usage)
     errors = (file_content(artifacts, "stderr", read) or b"").decode("utf-8", "replace")
     detail = turn.message or errors.strip()[-400:] or f"exit code {end.exit_code}"
-    return Broken(f"turn_{turn.status}", detail, usage)
+    return Broken(error or f"turn_{turn.status}", detail, usage)
 
 
 def grade_end(

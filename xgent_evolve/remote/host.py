@@ -67,8 +67,12 @@ class Host:
 
     async def __aenter__(self) -> Host:
         """Connect and start the host runner."""
-        await self._ready_session()
+        await self.connect()
         return self
+
+    async def connect(self) -> None:
+        """Connect now, instead of with the first question; raises as the questions do."""
+        await self._ready_session()
 
     async def __aexit__(self, *_: object) -> None:
         """Leave, as `close` does."""
@@ -164,6 +168,19 @@ class Host:
                 where=f"execution {uuid} on {self.ssh.host}",
                 fix="check the host's disk; nothing was removed there; then resume",
             )
+
+    async def cancel(self, uuids: Sequence[str], socket: str) -> None:
+        """Ask the host to end executions; harmless for those that have ended."""
+        await self._call("cancel", {"uuids": list(uuids), "socket": socket})
+
+    async def residue(self, socket: str) -> list[dict[str, Json]]:
+        """Return every container, volume and directory on the host that carries our label."""
+        return cast("list[dict[str, Json]]", await self._call("residue", {"socket": socket}))
+
+    async def remove(self, names: Sequence[str], socket: str) -> list[str]:
+        """Remove residue by exact name, after its label was checked; return what was removed."""
+        document: dict[str, Json] = {"names": list(names), "socket": socket}
+        return cast("list[str]", await self._call("remove", document))
 
     async def forget(self) -> None:
         """Remove what a first visit left on the host, unless something else of ours is there."""

@@ -72,20 +72,30 @@ async def inspect_host(host: Host, runtime: Runtime, cases: Sequence[Case]) -> H
         HostError: E_REMOTE_ENGINE_VERSION, E_REMOTE_PLATFORM, E_REMOTE_IMAGE, E_REMOTE_DISK.
 
     """
+    report = await probe_host(host, runtime, cases)
+    check_engine(report, runtime)
+    for case in cases:
+        check_image(report, case)
+    return report
+
+
+async def probe_host(host: Host, runtime: Runtime, cases: Sequence[Case]) -> HostReport:
+    """Ask the host what it is.
+
+    Raises:
+        HostError: the engine does not answer, or its facts are not understood.
+
+    """
     images = sorted({case.image for case in cases})
     answer = await host.probe(runtime.docker.path, runtime.docker.socket, images)
     try:
-        report = HostReport.model_validate(answer)
+        return HostReport.model_validate(answer)
     except ValidationError as error:
         raise HostError(
             f"the engine's facts are not understood: {error.error_count()} fields",
             where=f"host {runtime.ssh.host}",
             fix="report the engine and its version to the authors",
         ) from error
-    check_engine(report, runtime)
-    for case in cases:
-        check_image(report, case)
-    return report
 
 
 def check_engine(report: HostReport, runtime: Runtime) -> None:

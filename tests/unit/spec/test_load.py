@@ -95,7 +95,7 @@ def test_a_fault_is_placed_by_file_line_column_and_json_path(
         (("cases", 0, "source", "kind"), "git", "E_SPEC_VALUE", '"repo", "local", "public"'),
         (("cases", 0, "image"), "task:latest", "E_SPEC_VALUE", "image by digest"),
         (("cases", 0, "platform"), "linux/arm64", "E_SPEC_VALUE", '"linux/amd64"'),
-        (("runtime", "remote_root"), "/srv/a:b", "E_SPEC_VALUE", "absolute path"),
+        (("runtime", "remote_root"), "/srv/a\tb", "E_SPEC_VALUE", "absolute path"),
         (("runtime", "authentication", "source"), "env", "E_SPEC_VALUE", '"host_file"'),
     ],
 )

@@ -1,0 +1,142 @@
+"""A run directory that is open for work: locked, its journal folded, its host within reach."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Generator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from xgent_evolve.engine.gate import Gate
+from xgent_evolve.engine.preflight import Preflighter
+from xgent_evolve.engine.run import Run
+from xgent_evolve.errors import StoreError
+from xgent_evolve.execution.credential import Credentials
+from xgent_evolve.execution.events import Observer, Story
+from xgent_evolve.execution.executor import Executor
+from xgent_evolve.execution.facts import Ledger, parse_fact
+from xgent_evolve.freeze.protocol import Protocol
+from xgent_evolve.remote.host import Host
+from xgent_evolve.remote.preflight import HostReport
+from xgent_evolve.store.journal import Fact, Journal, read_facts
+from xgent_evolve.store.rundir import RunDir
+
+
+@dataclass(slots=True)
+class Session:
+    """Everything that work on one run needs."""
+
+    rundir: RunDir
+    protocol: Protocol
+    journal: Journal
+    ledger: Ledger
+    host: Host
+    executor: Executor
+    observer: Observer
+    gate: Gate = field(default_factory=Gate)
+
+    def study(self) -> Run:
+        """Return the run as a workflow sees it."""
+        preflight = Preflighter(self.protocol, self.rundir, self.executor, self.observer)
+        return Run(self.protocol, self.rundir, self.executor, preflight, self.observer, self.gate)
+
+    def next_step(self) -> str:
+        """Return the command that goes on with the run."""
+        return f"xgent-evolve resume --run {self.rundir.path}"
+
+
+@contextmanager
+def open_session(
+    rundir: RunDir,
+    protocol: Protocol,
+    observer: Observer,
+    environment: Mapping[str, str] | None = None,
+    *,
+    recovery_window_s: float | None = None,
+) -> Generator[Session]:
+    """Lock a run and yield it; nothing is connected yet.
+
+    Raises:
+        BusyError: another controller owns the run.
+        StoreError: the journal is damaged.
+
+    """
+    with rundir.lock(), rundir.open_journal() as journal:
+        ledger = fold(journal.facts, rundir)
+        window = protocol.spec.budget.recovery_window_s
+        host = host_of(
+            protocol,
+            rundir,
+            observer,
+            recovery_window_s=window if recovery_window_s is None else recovery_window_s,
+        )
+        credentials = credentials_of(protocol, environment)
+        socket = recorded_socket(rundir, ledger)
+        executor = Executor(host, rundir, journal, ledger, credentials, socket, observer)
+        yield Session(rundir, protocol, journal, ledger, host, executor, observer)
+
+
+def fold(facts: Sequence[Fact], rundir: RunDir) -> Ledger:
+    """Return what the facts of a journal say together."""
+    ledger = Ledger()
+    for number, document in enumerate(facts, start=1):
+        ledger.apply(parse_fact(document, number, str(rundir.journal_path)))
+    return ledger
+
+
+def read_ledger(rundir: RunDir) -> Ledger:
+    """Return what the journal says, without a lock and without writing anything."""
+    return fold(read_facts(rundir.journal_path), rundir)
+
+
+def host_of(
+    protocol: Protocol, rundir: RunDir, observer: Observer, *, recovery_window_s: float
+) -> Host:
+    """Return the protocol's host, with the frozen host runner; nothing is connected yet."""
+    return Host(
+        protocol.spec.runtime.ssh,
+        protocol.spec.runtime.remote_root,
+        {name: rundir.blobs.get(digest) for name, digest in protocol.payload.items()},
+        recovery_window_s=recovery_window_s,
+        on_story=lambda text: observer.tell(Story(text)),
+    )
+
+
+def credentials_of(protocol: Protocol, environment: Mapping[str, str] | None) -> Credentials:
+    """Return where the protocol's credential comes from."""
+    return Credentials(protocol.spec.runtime, os.environ if environment is None else environment)
+
+
+def recorded_socket(rundir: RunDir, ledger: Ledger) -> str:
+    """Return the engine's socket that preflight recorded; empty before the first preflight."""
+    if ledger.preflight is None:
+        return ""
+    content = rundir.blobs.get(ledger.preflight.facts)
+    return HostReport.model_validate_json(content).socket
+
+
+def load_protocol(rundir: RunDir) -> Protocol:
+    """Return the frozen protocol; raises StoreError when it is missing or damaged."""
+    try:
+        content = rundir.protocol_path.read_bytes()
+    except OSError as error:
+        raise StoreError(
+            "the frozen protocol cannot be read",
+            where=str(rundir.protocol_path),
+            found=error.strerror or "",
+            fix="restore the run directory from a copy; a protocol is never rebuilt",
+        ) from error
+    return Protocol.from_bytes(content)
+
+
+def open_rundir(path: Path) -> tuple[RunDir, Protocol]:
+    """Return a run directory and its protocol.
+
+    Raises:
+        RefusedError: E_NOT_A_RUN.
+        StoreError: the protocol is damaged.
+
+    """
+    rundir = RunDir.open(path)
+    return rundir, load_protocol(rundir)

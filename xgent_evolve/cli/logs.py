@@ -1,0 +1,52 @@
+"""`xgent-evolve logs`: what executions printed."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from xgent_evolve.cli.output import JsonFlag, say, say_json
+
+
+class Stream(StrEnum):
+    """Which stream of the command."""
+
+    STDOUT = "stdout"
+    STDERR = "stderr"
+
+
+def logs(
+    *,
+    run: Annotated[Path, typer.Option(help="Directory of the run.")],
+    execution: Annotated[
+        str, typer.Option(help="Beginning of an execution's UUID or of a slot; all when absent.")
+    ] = "",
+    stream: Annotated[Stream, typer.Option(help="Which stream.")] = Stream.STDOUT,
+    as_json: JsonFlag = False,
+) -> None:
+    """Print what captured executions printed, read from the run directory."""
+    from xgent_evolve.api.logs import logs as read_logs
+
+    for log in read_logs(run, execution, stream.value):
+        text = log.content.decode("utf-8", "replace")
+        if as_json:
+            say_json(
+                {
+                    "type": "log",
+                    "execution": log.intent.uuid,
+                    "slot": log.intent.slot,
+                    "attempt": log.intent.attempt,
+                    "stream": stream.value,
+                    "captured": log.captured,
+                    "dropped_bytes": log.dropped_bytes,
+                    "text": text,
+                }
+            )
+            continue
+        say(f"== {log.intent.slot} #{log.intent.attempt} {stream.value} ({log.intent.uuid})")
+        say(text if log.captured else "(not captured yet)")
+        if log.dropped_bytes:
+            say(f"== {log.dropped_bytes} bytes in the middle were not kept")

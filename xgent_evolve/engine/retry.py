@@ -1,0 +1,26 @@
+"""Which failures are worth another attempt (requirement D4). Pure.
+
+A failure that the same request would meet again, such as a refused credential, is not tried again:
+that costs time and possibly money, and says nothing new.
+"""
+
+from __future__ import annotations
+
+from xgent_evolve.harbor.outcome import Broken
+
+FINAL_CAUSES = frozenset(
+    {
+        "cancelled",
+        "cancelled_before_start",
+        "create_image_missing",
+        "model_unauthorised",
+        "model_quota_used_up",
+        "model_unknown",
+    }
+)
+"""Causes that another attempt cannot change. Everything else may pass."""
+
+
+def is_worth_another_attempt(broken: Broken) -> bool:
+    """Say whether a further attempt could end differently."""
+    return broken.cause not in FINAL_CAUSES
