@@ -15,8 +15,10 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Generator, Mapping
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
@@ -56,25 +58,26 @@ class Sshd:
     log: Path
 
 
-@pytest.fixture(scope="session")
-def sshd(tmp_path_factory: pytest.TempPathFactory) -> Generator[Sshd]:
+@contextmanager
+def serve_ssh(home: Path, *lines: str) -> Generator[Sshd]:
+    """Run an OpenSSH server on the loopback address, with further lines of configuration."""
     binary = shutil.which("sshd", path=f"{os.environ['PATH']}:/usr/sbin")
     assert binary is not None, "openssh-server is not installed; scripts/test installs it"
-    home = tmp_path_factory.mktemp("sshd")
     for name in ("host_key", "client_key"):
         subprocess.run(
             ["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", home / name], check=True
         )
     shutil.copy(home / "client_key.pub", home / "authorized_keys")
-    (home / "authorized_keys").chmod(0o600)
+    (home / "authorized_keys").chmod(0o644)
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
-    (home / "config").write_text(
+    configuration = (
         f"Port {port}\nListenAddress 127.0.0.1\nHostKey {home}/host_key\n"
         f"AuthorizedKeysFile {home}/authorized_keys\nPasswordAuthentication no\n"
         f"PermitRootLogin prohibit-password\nPidFile {home}/pid\nUsePAM no\nStrictModes no\n"
     )
+    (home / "config").write_text(configuration + "".join(f"{line}\n" for line in lines))
     if os.geteuid() == 0:
         Path("/run/sshd").mkdir(exist_ok=True)
     log = home / "log"
@@ -82,23 +85,47 @@ def sshd(tmp_path_factory: pytest.TempPathFactory) -> Generator[Sshd]:
         process = subprocess.Popen(
             [binary, "-D", "-e", "-f", home / "config"], stdout=stream, stderr=stream
         )
-    _wait_for(lambda: _listens(port), "sshd listens")
-    kind, key, *_ = (home / "host_key.pub").read_text().split()
-    (home / "known_hosts").write_text(f"[127.0.0.1]:{port} {kind} {key}\n")
     try:
-        yield Sshd(
-            Ssh(
-                host="127.0.0.1",
-                port=port,
-                user=getpass.getuser(),
-                known_hosts=str(home / "known_hosts"),
-                identity=str(home / "client_key"),
-            ),
-            log,
+        _wait_for(lambda: _listens(port), "sshd listens")
+        kind, key, *_ = (home / "host_key.pub").read_text().split()
+        (home / "known_hosts").write_text(f"[127.0.0.1]:{port} {kind} {key}\n")
+        address = Ssh(
+            host="127.0.0.1",
+            port=port,
+            user=getpass.getuser(),
+            known_hosts=str(home / "known_hosts"),
+            identity=str(home / "client_key"),
         )
+        yield Sshd(address, log)
     finally:
         process.terminate()
         process.wait(timeout=10)
+
+
+@pytest.fixture(scope="session")
+def sshd() -> Generator[Sshd]:
+    with open_directory() as home, serve_ssh(home) as server:
+        yield server
+
+
+@contextmanager
+def open_directory() -> Generator[Path]:
+    """Make a temporary directory that every login may enter."""
+    with TemporaryDirectory(prefix="xgent-sshd-") as name:
+        Path(name).chmod(0o755)
+        yield Path(name)
+
+
+@pytest.fixture
+def start_sshd() -> Generator[Callable[..., Sshd]]:
+    """Start further servers, with lines of configuration of their own."""
+    with ExitStack() as stack:
+
+        def start(*lines: str) -> Sshd:
+            home = stack.enter_context(open_directory())
+            return stack.enter_context(serve_ssh(home, *lines))
+
+        yield start
 
 
 def _listens(port: int) -> bool:
@@ -145,13 +172,18 @@ class Study:
         return done
 
     def start(self, *arguments: str | Path) -> subprocess.Popen:
-        """Start the command line and return at once."""
-        return subprocess.Popen(
-            self.command(*arguments),
-            env={**os.environ, KEY_VARIABLE: self.key},
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-        )
+        """Start the command line and return at once; what it says goes to `story`."""
+        with self.story.open("wb") as stream:
+            return subprocess.Popen(
+                self.command(*arguments),
+                env={**os.environ, KEY_VARIABLE: self.key, "XGENT_EVOLVE_DEBUG": "1"},
+                stdout=stream,
+                stderr=stream,
+            )
+
+    @property
+    def story(self) -> Path:
+        return self.directory / "story"
 
     def edit(self, change: Callable[[dict[str, Any]], None], name: str = "job.json") -> Path:
         """Change the JobSpec by a function and return its path."""
@@ -232,3 +264,67 @@ def listed(engine: LocalEngine, condition: str) -> list[str]:
         )
         found += done.stdout.split()
     return found
+
+
+@dataclass(frozen=True)
+class StartOracle:
+    """Every start of a container of ours, as the engine itself announced it."""
+
+    log: Path
+
+    def starts(self) -> list[str]:
+        return [line for line in self.log.read_text().split() if line.startswith("xg-")]
+
+    def twice(self) -> set[str]:
+        seen = self.starts()
+        return {name for name in seen if seen.count(name) > 1}
+
+
+@pytest.fixture(scope="session", autouse=True)
+def oracle(engine: LocalEngine, tmp_path_factory: pytest.TempPathFactory) -> Generator[StartOracle]:
+    """Listens to the engine for the whole session: the payment oracle of these tests."""
+    log = tmp_path_factory.mktemp("oracle") / "starts"
+    words = ["events", "--filter", "type=container", "--filter", "event=start"]
+    with log.open("wb") as stream:
+        process = subprocess.Popen(
+            [engine.path, *words, "--format", "{{.Actor.Attributes.name}}"], stdout=stream
+        )
+    found = StartOracle(log)
+    yield found
+    time.sleep(0.5)
+    process.terminate()
+    process.wait(timeout=10)
+    assert found.twice() == set(), "some execution was started twice"
+
+
+def as_smoke(document: dict[str, Any]) -> None:
+    """Change a comparison to a smoke run, which needs no model."""
+    document["mode"] = "smoke"
+    document.pop("candidate_condition")
+    for name in ("model", "effort", "authentication"):
+        document["runtime"].pop(name)
+    document["runtime"]["tools"] = []
+
+
+@pytest.fixture
+def smoke(make_study: Callable[..., Study]) -> Study:
+    """A study of one case without a model: four executions, a few seconds."""
+    study = make_study(cases=1)
+    study.spec = study.edit(as_smoke, "smoke.json")
+    return study
+
+
+@pytest.fixture(scope="session")
+def without_times() -> Callable[[Any], Any]:
+    """Take out recorded times: the only thing in which two runs of one protocol may differ."""
+
+    def strip(document: Any) -> Any:
+        match document:
+            case dict():
+                return {key: strip(item) for key, item in document.items() if key[-2:] != "_s"}
+            case list():
+                return [strip(item) for item in document]
+            case _:
+                return document
+
+    return strip

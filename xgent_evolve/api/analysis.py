@@ -23,7 +23,8 @@ from xgent_evolve.report.inputs import (
     Study,
     Tokens,
 )
-from xgent_evolve.workflow.smoke import CaseCheck, Check
+from xgent_evolve.workflow.checks import Check
+from xgent_evolve.workflow.smoke import CaseCheck
 
 
 def comparison_report(run: Run, rows: Sequence[Row]) -> Report:

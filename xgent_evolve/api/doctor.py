@@ -52,8 +52,8 @@ class Diagnosis:
     """All findings, and what lies about on the host."""
 
     findings: tuple[Finding, ...]
-    residue: tuple[dict[str, Json], ...]
-    """Containers, volumes and directories that carry our label."""
+    residue: tuple[dict[str, Json], ...] | None
+    """Containers, volumes and directories that carry our label; None when nobody could look."""
 
     def failed(self) -> list[Finding]:
         """Return the findings that stand in the way."""
@@ -109,7 +109,7 @@ async def _examine(spec: JobSpecV1, observer: Observer) -> Diagnosis:
     runtime = spec.runtime
     host = host_of_spec(spec, observer)
     findings: list[Finding] = []
-    residue: list[dict[str, Json]] = []
+    residue: tuple[dict[str, Json], ...] | None = None
 
     async def look(name: str, work: Callable[[], Awaitable[str]]) -> bool:
         observer.tell(Story(f"looking at {name}"))
@@ -150,7 +150,7 @@ async def _examine(spec: JobSpecV1, observer: Observer) -> Diagnosis:
 
                 await look(f"image of case {case.id}", image)
             await look("codex", codex)
-            residue = await host.residue(report[0].socket)
+            residue = tuple(await host.residue(report[0].socket))
     finally:
         await host.close()
-    return Diagnosis(tuple(findings), tuple(residue))
+    return Diagnosis(tuple(findings), residue)

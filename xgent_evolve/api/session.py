@@ -18,7 +18,7 @@ from xgent_evolve.execution.executor import Executor
 from xgent_evolve.execution.facts import Ledger, parse_fact
 from xgent_evolve.freeze.protocol import Protocol
 from xgent_evolve.remote.host import Host
-from xgent_evolve.remote.preflight import HostReport
+from xgent_evolve.remote.preflight import HostState
 from xgent_evolve.store.journal import Fact, Journal, read_facts
 from xgent_evolve.store.rundir import RunDir
 
@@ -113,7 +113,7 @@ def recorded_socket(rundir: RunDir, ledger: Ledger) -> str:
     if ledger.preflight is None:
         return ""
     content = rundir.blobs.get(ledger.preflight.facts)
-    return HostReport.model_validate_json(content).socket
+    return HostState.model_validate_json(content).socket
 
 
 def load_protocol(rundir: RunDir) -> Protocol:

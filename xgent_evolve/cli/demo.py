@@ -17,7 +17,7 @@ def demo(
     ] = Path("xgent-demo"),
     as_json: JsonFlag = False,
 ) -> None:
-    """Compare a skill with its absence on eight small tasks, with real parts and no paid model.
+    """Compare a skill with its absence on ten small tasks, with real parts and no paid model.
 
     A loopback SSH server, the local container engine and Codex CLI are real; the model is a
     script that follows instructions. An interrupted demo is resumed by the same command.

@@ -39,7 +39,7 @@ def doctor(
             {
                 "type": "diagnosis",
                 "findings": [finding.document() for finding in found.findings],
-                "residue": list(found.residue),
+                "residue": None if found.residue is None else list(found.residue),
             }
         )
     else:
@@ -65,6 +65,6 @@ def diagnosis_lines(found: Diagnosis, spec: Path) -> list[str]:
             for item in found.residue
         ]
         lines.append(f"remove one with: xgent-evolve doctor --spec {spec} --remove NAME")
-    else:
+    elif found.residue is not None:
         lines.append("nothing of earlier runs lies on the host")
     return lines

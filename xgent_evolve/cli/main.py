@@ -51,7 +51,7 @@ COMMANDS: tuple[Callable[..., None], ...] = (
 EXIT_STATUS = (
     "Exit status: 0 the command completed, whatever it found; 1 a defect of xgent-evolve; "
     "2 the request is not valid; 3 a precondition does not hold, nothing was changed; "
-    "4 the remote host failed; 130 interrupted."
+    "4 the remote host failed; 130 or 143 interrupted."
 )
 
 DEBUG_VARIABLE = "XGENT_EVOLVE_DEBUG"

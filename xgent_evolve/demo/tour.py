@@ -74,9 +74,18 @@ def show(directory: Path, observer: Observer) -> Tour:
         unfinished = _unfinished(runs)
         environment = {KEY_VARIABLE: KEY}
         if unfinished is not None:
-            outcome = resume(unfinished, observer=observer, environment=environment)
+            outcome = resume(
+                unfinished, observer=observer, environment=environment, on_interrupt="drain"
+            )
         else:
-            outcome = run(spec, _next(runs), observer=observer, environment=environment)
+            outcome = run(
+                spec,
+                _next(runs),
+                observer=observer,
+                environment=environment,
+                # The model ends with this process, so what is under way is waited for.
+                on_interrupt="drain",
+            )
     return Tour(spec, outcome, resumed=unfinished is not None)
 
 

@@ -14,7 +14,6 @@ from xgent_evolve.freeze.protocol import Protocol
 from xgent_evolve.harbor.inputs import HostFacts, ImageFacts
 from xgent_evolve.harbor.requests import Planner
 from xgent_evolve.remote.preflight import (
-    HostReport,
     has_security,
     image_path,
     inspect_host,
@@ -53,7 +52,7 @@ class Preflighter:
         self.observer.tell(Story(f"checking the host {spec.runtime.ssh.host}"))
         report = await inspect_host(host, spec.runtime, spec.cases)
         tool, manifest = await install_codex(host, spec.runtime.codex)
-        frozen = canonical_bytes(stable_facts(report))
+        frozen = canonical_bytes(report.state().model_dump(mode="json"))
         digest = await asyncio.to_thread(self.rundir.blobs.put, frozen)
         fact = Preflight(facts=digest, tool_manifest_sha256=str(manifest["manifest_sha256"]))
         known = self.executor.ledger.preflight
@@ -86,10 +85,3 @@ class Preflighter:
             found=found.tool_manifest_sha256 if tool else found.facts,
             fix="bring the host back to that state, or start another run",
         )
-
-
-def stable_facts(report: HostReport) -> dict[str, object]:
-    """Return the part of a host's report that must not change during a run."""
-    document = report.model_dump(mode="json")
-    del document["disk_free_bytes"]
-    return document

@@ -60,6 +60,7 @@ class Run:
     _places: asyncio.Semaphore = field(init=False)
     _results: asyncio.Lock = field(default_factory=asyncio.Lock)
     _started: float = field(default_factory=time.monotonic)
+    _begun: set[str] = field(default_factory=set[str])
     _recorded: set[str] = field(default_factory=set[str])
 
     def __post_init__(self) -> None:
@@ -168,7 +169,7 @@ class Run:
         await self.gate.enter()
         try:
             if uuid not in self.ledger.intents:
-                self._require_budget(slot)
+                self._require_budget(slot, uuid)
             planner = await self.preflight.planner()
             return await self.executor.execute(plan(planner, uuid), slot.key, attempt)
         except (BudgetError, GapError) as stop:
@@ -179,12 +180,19 @@ class Run:
         await asyncio.Event().wait()
         raise AssertionError("nothing waits behind a closed gate")
 
-    def _require_budget(self, slot: Slot) -> None:
+    def _require_budget(self, slot: Slot, uuid: str) -> None:
         budget = self.protocol.spec.budget
         require_time(budget, time.monotonic() - self._started, slot.key)
         if slot.kind in ("agent", "login"):
-            spent = self.ledger.count("agent") + self.ledger.count("login")
-            require_trial(budget, spent, slot.key)
+            registered = {
+                uuid
+                for uuid, intent in self.ledger.intents.items()
+                if intent.kind in ("agent", "login")
+            }
+            require_trial(budget, len(registered | self._begun), slot.key)
+            # Counted from here on, since the intent becomes durable only after a pause in which
+            # others ask.
+            self._begun.add(uuid)
 
     async def _keep(
         self, slot: Slot, attempt: int, artifacts: Artifacts, meaning: Done | Broken | Grade

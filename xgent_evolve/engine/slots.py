@@ -11,7 +11,7 @@ from typing import Literal
 from xgent_evolve.harbor.events import Usage
 from xgent_evolve.harbor.request import Kind
 
-type Purpose = Literal["smoke", "untouched", "oracle", "measure"]
+type Purpose = Literal["smoke", "untouched", "oracle", "preflight", "measure"]
 """What the work is for; a grade carries the purpose of what it grades."""
 
 

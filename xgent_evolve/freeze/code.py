@@ -14,7 +14,16 @@ from xgent_evolve.canonical import Json, digest_bytes, digest_json
 from xgent_evolve.errors import DriftError
 from xgent_evolve.ids import Digest
 
-PARTS = ("engine", "execution", "harbor", "measure", "payload", "workflow")
+PARTS = (
+    "api",
+    "engine",
+    "execution",
+    "harbor",
+    "measure",
+    "payload",
+    "report",
+    "workflow",
+)
 """Subpackages whose source is frozen by hash."""
 
 _PACKAGE = "xgent_evolve"

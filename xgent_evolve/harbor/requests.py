@@ -25,6 +25,8 @@ from xgent_evolve.store.bundles import Blobs, Tree, load_bundle
 MAX_FILE_BYTES = 64 * 1024 * 1024
 OUTPUT_LIMIT_BYTES = 16 * 1024 * 1024
 VERIFIER = "/logs/verifier"
+PREPARE_VERIFIER = f"rm -rf {VERIFIER} && mkdir -p {VERIFIER} /logs/agent /logs/artifacts"
+"""Shell text that empties the verifier's directory: an image may ship files there."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,7 +145,7 @@ class Planner:
                 f"output_limit={OUTPUT_LIMIT_BYTES}",
                 f"credential_to={shlex.quote(codex.CREDENTIAL if credential else '')}",
                 f"stdin_from={'/xgent/prompt.txt' if has_prompt else '/dev/null'}",
-                f"prepare() {{\n{codex.PREPARE if is_codex else ':'}\n}}",
+                f"prepare() {{\n{codex.PREPARE if is_codex else PREPARE_VERIFIER}\n}}",
                 f"collect() {{\n{codex.COLLECT if is_codex else ':'}\n}}",
                 "",
             ]
@@ -283,7 +285,7 @@ class Planner:
             container=container,
             user_id=user,
             inputs=inputs.entries,
-            directories=[] if user else [VERIFIER, "/logs/agent", "/logs/artifacts"],
+            directories=[],
             workspace=workspace,
             capture=capture,
             secrets=secrets,

@@ -54,15 +54,24 @@ class EngineReport(Fact):
     id: str
 
 
-class HostReport(Fact):
-    """All that `probe` found."""
+class HostState(Fact):
+    """The part of a host's report that must not change during a run."""
 
     python: str
     architecture: str
     socket: str
     engine: EngineReport
-    disk_free_bytes: int
     images: dict[str, ImageReport | None]
+
+
+class HostReport(HostState):
+    """All that `probe` found."""
+
+    disk_free_bytes: int
+
+    def state(self) -> HostState:
+        """Return what must not change."""
+        return HostState.model_validate(self.model_dump())
 
 
 async def inspect_host(host: Host, runtime: Runtime, cases: Sequence[Case]) -> HostReport:

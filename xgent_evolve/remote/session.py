@@ -109,7 +109,7 @@ class HostSession:
                 self._process.stdin.write(SIZES.pack(len(content), len(body)) + content + body)
                 await self._process.stdin.drain()
             return await pending.done
-        except (BrokenPipeError, ConnectionError) as error:
+        except connection_losses() as error:
             raise ConnectionEndedError(verb) from error
         finally:
             self._pending.pop(number, None)
@@ -118,9 +118,9 @@ class HostSession:
         """End the runner's server; executions that are driven go on."""
         self.ended = True
         self._reader.cancel()
-        with contextlib.suppress(BrokenPipeError, ConnectionError):
+        with contextlib.suppress(*connection_losses()):
             self._process.stdin.write_eof()
-        self._process.close()
+            self._process.close()
         with contextlib.suppress(asyncio.CancelledError):
             await self._reader
 
@@ -132,7 +132,7 @@ class HostSession:
                 document = json.loads(await reader.readexactly(json_size))
                 body = await reader.readexactly(body_size) if body_size else b""
                 self._dispatch(document, body)
-        except (asyncio.IncompleteReadError, ConnectionError, OSError):
+        except connection_losses():
             pass
         finally:
             self.ended = True
@@ -160,6 +160,13 @@ class HostSession:
             pending.done.set_exception(
                 RunnerRefusedError(str(failure["code"]), str(failure["message"]), facts)
             )
+
+
+def connection_losses() -> tuple[type[Exception], ...]:
+    """Return what a lost connection can raise, wherever it is noticed."""
+    import asyncssh
+
+    return (asyncssh.Error, asyncio.IncompleteReadError, OSError)
 
 
 async def _skip_preamble(process: asyncssh.SSHClientProcess[bytes]) -> None:

@@ -5,8 +5,42 @@ from __future__ import annotations
 import asyncio
 
 from xgent_evolve.engine.run import Run
+from xgent_evolve.engine.slots import Slot
+from xgent_evolve.errors import HostError
 from xgent_evolve.execution.events import Planned
 from xgent_evolve.measure.outcomes import Row
+from xgent_evolve.workflow.checks import ended_well
+
+
+async def prove_sandboxes(run: Run) -> None:
+    """Prove once per image, before anything is paid for, that the agent's sandbox holds (E3).
+
+    Raises:
+        HostError: E_REMOTE_SANDBOX: it does not, with what the sandbox said.
+
+    """
+    first_of_image = {case.image: case.id for case in reversed(run.protocol.spec.cases)}
+    for image, case_id in first_of_image.items():
+        await prove_sandbox(run, image, case_id)
+
+
+async def prove_sandbox(run: Run, image: str, case_id: str) -> None:
+    """Prove that the agent's sandbox holds in one image; raises as `prove_sandboxes`."""
+    spec = run.protocol.spec
+    condition = spec.baseline_condition
+    arm, case = run.protocol.condition(condition), run.protocol.case(case_id)
+    slot = Slot("preflight", condition, case_id, 1, "probe")
+    probe = await run.command(slot, lambda planner, uuid: planner.probe(uuid, arm, case))
+    check = ended_well(run, probe.artifacts, probe.meaning)
+    if not check.passed:
+        raise HostError(
+            "the agent's sandbox does not hold on this host",
+            code="E_REMOTE_SANDBOX",
+            where=f"host {spec.runtime.ssh.host}: image {image}",
+            expected="user namespaces, and a shell that sees its workspace and nothing else",
+            found=check.detail,
+            fix="see docs/isolation.md for what the host must allow; then start another run",
+        )
 
 
 async def measure_conditions(run: Run) -> list[Row]:
@@ -24,7 +58,9 @@ async def measure_conditions(run: Run) -> list[Row]:
         for case in cases
         for condition in spec.conditions
     ]
-    run.observer.tell(Planned(executions=2 * len(trials)))
+    images = len({case.image for case in spec.cases})
+    run.observer.tell(Planned(executions=images + 2 * len(trials)))
+    await prove_sandboxes(run)
     async with asyncio.TaskGroup() as group:
         tasks = [group.create_task(run.trial(*trial)) for trial in trials]
     return [task.result() for task in tasks]
