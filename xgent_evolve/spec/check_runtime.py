@@ -21,6 +21,7 @@ def runtime_findings(spec: JobSpecV1) -> Iterator[Finding]:
     yield from _model(spec)
     yield from _credential(spec)
     yield from _host_paths(spec)
+    yield from _key_files(spec)
     runtime = spec.runtime
     addresses: dict[JsonPath, str | None] = {
         ("runtime", "codex", "registry"): runtime.codex.registry,
@@ -35,6 +36,20 @@ def runtime_findings(spec: JobSpecV1) -> Iterator[Finding]:
                 expected="http://host, https://host or either with :port",
                 found=shown(address),
                 fix="write a host name or address, and a port from 1 to 65535 if any",
+            )
+
+
+def _key_files(spec: JobSpecV1) -> Iterator[Finding]:
+    """Require paths that mean the same wherever a run is resumed from."""
+    files = {"known_hosts": spec.runtime.ssh.known_hosts, "identity": spec.runtime.ssh.identity}
+    for name, path in files.items():
+        if path is not None and not path.startswith(("/", "~/")):
+            yield Finding(
+                path=("runtime", "ssh", name),
+                message="the path depends on where the command is started",
+                expected="a path that starts with / or ~/",
+                found=shown(path),
+                fix=f"write runtime.ssh.{name} in full",
             )
 
 

@@ -107,7 +107,7 @@ class Ssh(Part):
     user: LoginName | None = None
     """Login name; the local one when absent."""
     known_hosts: LocalPath | None = None
-    """Known-hosts file; ~/.ssh/known_hosts when absent."""
+    """Known-hosts file, from / or ~/; ~/.ssh/known_hosts when absent."""
     identity: LocalPath | None = None
     """Private key file; the agent and default keys when absent."""
 

@@ -186,6 +186,11 @@ RUNTIME_RULES: dict[str, tuple[Edit, str, str]] = {
         "$.runtime.codex.registry",
         "host or port",
     ),
+    "a key file that depends on the current directory": (
+        lambda s: s["runtime"]["ssh"].update(identity="keys/evolve"),
+        "$.runtime.ssh.identity",
+        "where the command is started",
+    ),
     "a directory of the system as remote root": (
         lambda s: s["runtime"].update(remote_root="/usr"),
         "$.runtime.remote_root",

@@ -1,0 +1,100 @@
+"""The pure rules of the engine: budget, retries, the gate, and slots."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from xgent_evolve.engine.budget import require_time, require_trial
+from xgent_evolve.engine.gate import Gate
+from xgent_evolve.engine.retry import is_worth_another_attempt
+from xgent_evolve.engine.slots import Slot
+from xgent_evolve.errors import BudgetError, XgentError
+from xgent_evolve.harbor.outcome import Broken
+from xgent_evolve.ids import RunId, execution_id
+from xgent_evolve.spec.models_v1 import Budget
+
+RUN = RunId("3f2b2c1e-6f0e-4f6a-9a43-2f3f0f1a2b3c")
+
+
+def budget(**fields: Any) -> Budget:
+    common = {
+        "max_trials": 10,
+        "max_concurrency": 2,
+        "trial_timeout_s": 60,
+        "deadline_s": 100,
+        "recovery_window_s": 5,
+        "max_retries": 1,
+    }
+    return Budget(**{**common, **fields})
+
+
+def test_what_is_reserved_for_confirmation_cannot_be_spent_before() -> None:
+    require_trial(budget(confirmation_trials=4), 5, "slot")
+    with pytest.raises(BudgetError) as caught:
+        require_trial(budget(confirmation_trials=4), 6, "slot")
+    assert caught.value.code == "E_BUDGET_TRIALS"
+    assert "4 reserved" in caught.value.expected
+
+
+def test_after_the_deadline_nothing_new_starts() -> None:
+    require_time(budget(), 99.9, "slot")
+    with pytest.raises(BudgetError) as caught:
+        require_time(budget(), 100, "slot")
+    assert caught.value.code == "E_BUDGET_DEADLINE"
+
+
+@pytest.mark.parametrize("cause", ["killed", "turn_failed", "model_unavailable", "resolved_lost"])
+def test_a_passing_trouble_is_tried_again(cause: str) -> None:
+    assert is_worth_another_attempt(Broken(cause, ""))
+
+
+@pytest.mark.parametrize("cause", ["model_unauthorised", "create_image_missing", "cancelled"])
+def test_what_would_fail_again_is_not_paid_for_again(cause: str) -> None:
+    assert not is_worth_another_attempt(Broken(cause, ""))
+
+
+def test_an_execution_is_a_function_of_run_slot_and_attempt() -> None:
+    slot = Slot("measure", "absent", "notes", 1, "agent")
+    assert slot.key == "measure/absent/notes/1/agent"
+    first = execution_id(RUN, slot.key, 1)
+    assert first == execution_id(RUN, slot.key, 1)
+    assert first != execution_id(RUN, slot.key, 2)
+    assert first != execution_id(RunId("00000000-0000-4000-8000-000000000000"), slot.key, 1)
+
+
+def test_a_closed_gate_lets_the_work_under_way_end_and_nothing_begin() -> None:
+    async def scene() -> list[str]:
+        gate, told = Gate(), list[str]()
+
+        async def work(name: str, moments: int) -> None:
+            await gate.enter()
+            told.append(f"{name} begins")
+            for _ in range(moments):
+                await asyncio.sleep(0)
+            told.append(f"{name} ends")
+            gate.leave()
+
+        first = asyncio.create_task(work("first", 5))
+        await asyncio.sleep(0)
+        gate.close(XgentError("enough"))
+        gate.close(XgentError("a later reason"))
+        late = asyncio.create_task(work("late", 1))
+        reason = await gate.drained()
+        told.append(reason.message)
+        late.cancel()
+        await first
+        return told
+
+    assert asyncio.run(scene()) == ["first begins", "first ends", "enough"]
+
+
+def test_a_gate_that_is_closed_in_peace_is_drained_at_once() -> None:
+    async def scene() -> str:
+        gate = Gate()
+        gate.close(XgentError("enough"))
+        return (await gate.drained()).message
+
+    assert asyncio.run(scene()) == "enough"
