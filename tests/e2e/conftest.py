@@ -268,12 +268,21 @@ def listed(engine: LocalEngine, condition: str) -> list[str]:
 
 @dataclass(frozen=True)
 class StartOracle:
-    """Every start of a container of ours, as the engine itself announced it."""
+    """Every start of a container of our runs, as the engine itself announced it."""
 
     log: Path
+    runs: Path
 
     def starts(self) -> list[str]:
-        return [line for line in self.log.read_text().split() if line.startswith("xg-")]
+        """Return the executions that were started, once per start."""
+        ours = {
+            json.loads(line)["fact"]["uuid"]
+            for journal in self.runs.glob("**/journal.jsonl")
+            for line in journal.read_bytes().split(b"\n")[:-1]
+            if b'"type":"intent"' in line
+        }
+        names = [line.removeprefix("xg-") for line in self.log.read_text().split()]
+        return [name for name in names if name in ours]
 
     def twice(self) -> set[str]:
         seen = self.starts()
@@ -289,7 +298,7 @@ def oracle(engine: LocalEngine, tmp_path_factory: pytest.TempPathFactory) -> Gen
         process = subprocess.Popen(
             [engine.path, *words, "--format", "{{.Actor.Attributes.name}}"], stdout=stream
         )
-    found = StartOracle(log)
+    found = StartOracle(log, tmp_path_factory.getbasetemp())
     yield found
     time.sleep(0.5)
     process.terminate()
