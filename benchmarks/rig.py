@@ -13,7 +13,7 @@ import socket
 import subprocess
 import tempfile
 import time
-from collections.abc import AsyncGenerator, Generator
+from collections.abc import AsyncGenerator, Callable, Generator
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -61,7 +61,7 @@ class Rig:
         control = self.directory / "control"
         options = ("-o", f"ControlPath={control}")
         master = self.ssh_command("-M", "-N", *options)
-        process = subprocess.Popen([*master[:-1], master[-1]], stdin=subprocess.DEVNULL)
+        process = subprocess.Popen(master, stdin=subprocess.DEVNULL)
         try:
             wait_until(control.exists)
             yield self.ssh_command(*options)
@@ -127,9 +127,8 @@ def listens(port: int) -> bool:
         return probe.connect_ex(("127.0.0.1", port)) == 0
 
 
-def wait_until(condition: object, limit_s: float = 30) -> None:
+def wait_until(condition: Callable[[], bool], limit_s: float = 30) -> None:
     """Wait until `condition()` holds."""
-    assert callable(condition)
     end = time.monotonic() + limit_s
     while not condition():
         if time.monotonic() > end:

@@ -4,6 +4,6 @@ from __future__ import annotations
 
 import sys
 
-from xgent_evolve.cli.main import main
+from xgent_evolve.cli.entry import main
 
 sys.exit(main())

@@ -236,7 +236,7 @@ def test_the_graded_tree_is_the_tree_that_the_agent_left(
     workshop = make_workshop(recipe, VERIFIER)
     comparison = workshop.carry_out()
 
-    listing = workshop.file("candidate", "grade", "/logs/verifier/listing")
+    listing = workshop.file("candidate", "grade", "verifier/listing")
     left = workshop.delivered("candidate")
     assert left["inventory"]["size"] == len(listing), listing.replace(b"\0", b"\n")
     assert comparison["cases"][0]["candidate"]["mean"] == 1.0
@@ -295,7 +295,7 @@ def test_what_an_agent_left_at_its_time_limit_is_graded(
     assert set(workshop.delivered("candidate")) == {"half.txt"}
     assert workshop.attempts("candidate")["grade"]["status"] == "valid"
     assert comparison["cases"][0]["candidate"]["mean"] == 1.0
-    names = workshop.file("candidate", "grade", "/logs/verifier/listing").split()
+    names = workshop.file("candidate", "grade", "verifier/listing").split()
     assert b"half.txt" in names
     assert not {b"late.txt", b"whole.txt"} & set(names)
 
@@ -338,6 +338,6 @@ def test_an_agent_does_not_forge_its_result(
     grade = workshop.attempts("candidate")["grade"]
     assert (grade["status"], grade["cause"]) == (status, cause)
     assert comparison["cases"][0]["candidate"]["mean"] == (0.0 if code == 0 else None)
-    assert workshop.file("candidate", "grade", "/logs/verifier/forged.txt") == b"forged\n"
-    seen = workshop.file("candidate", "grade", "/logs/verifier/seen").decode()
+    assert workshop.file("candidate", "grade", "verifier/forged.txt") == b"forged\n"
+    seen = workshop.file("candidate", "grade", "verifier/seen").decode()
     assert seen == "/logs/verifier:\n\n/tests:\ntest.sh\n", "nothing was there before the verifier"

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import cast
 
 from xgent_evolve.api.analysis import comparison_report, smoke_report
 from xgent_evolve.api.interrupt import OnInterrupt, run_interruptible
@@ -27,6 +29,7 @@ from xgent_evolve.execution.reconcile import Row, gaps_of, open_executions, reco
 from xgent_evolve.freeze.build import build_protocol, verify_frozen
 from xgent_evolve.freeze.protocol import Protocol
 from xgent_evolve.remote.preflight import inspect_host
+from xgent_evolve.report.access import parts
 from xgent_evolve.report.model import Document, json_bytes, report_document
 from xgent_evolve.report.text import report_text
 from xgent_evolve.spec.load import load_spec
@@ -98,9 +101,29 @@ def resume(
 
     """
     rundir, protocol = open_rundir(rundir_path)
+    finished = find_finished(rundir)
+    if finished is not None:
+        return finished
     verify_frozen(protocol, rundir.blobs)
     with open_session(rundir, protocol, observer or Silent(), environment) as session:
         return carry_out(session, on_interrupt)
+
+
+def find_finished(rundir: RunDir) -> StudyOutcome | None:
+    """Return a finished run's outcome when its report is the one that the journal names.
+
+    Nothing is locked, written or connected to. Without that report, or with another, None: then
+    everything is computed again from the recorded bytes. Raises TrialError as `run` does.
+    """
+    finished = read_ledger(rundir).finished
+    if finished is None or not rundir.report_json_path.exists():
+        return None
+    content = rundir.report_json_path.read_bytes()
+    if digest_bytes(content) != finished.report:
+        return None
+    document = cast("Document", json.loads(content))
+    require_results(document, rundir.path)
+    return StudyOutcome(rundir.path, document)
 
 
 def plan_resume(rundir_path: Path, *, observer: Observer | None = None) -> list[Row]:
@@ -206,7 +229,7 @@ async def _work(session: Session) -> StudyOutcome:
         await session.journal.append_soon(fact_document(finished))
         session.ledger.apply(finished)
     crash_point("study.finished")
-    require_results(study, rundir.path)
+    require_results(document, rundir.path)
     return StudyOutcome(rundir.path, document)
 
 
@@ -239,20 +262,22 @@ def first_cause(group: BaseExceptionGroup[BaseException]) -> BaseException:
     return group
 
 
-def require_results(study: Run, rundir: Path) -> None:
+def require_results(document: Document, rundir: Path) -> None:
     """Say with exit code 4 that infrastructure kept some trial from having a result.
 
     Raises:
         TrialError: E_TRIAL_INFRA; the report is written all the same.
 
     """
-    final = {row.slot.key: row for row in study.attempts}
-    broken = [row for row in final.values() if row.status == "invalid"]
-    if broken and study.protocol.spec.mode != "smoke":
-        first = broken[0]
+    last: dict[tuple[str, ...], Document] = {}
+    for row in parts(document, "attempts"):
+        last[tuple(str(row[name]) for name in ("kind", "condition", "case", "repeat"))] = row
+    broken = {slot: row for slot, row in last.items() if row["status"] == "invalid"}
+    if broken:
+        (kind, condition, case, repeat), row = next(iter(broken.items()))
         raise TrialError(
-            f"{len(broken)} of {len(final)} executions have no result; the report is written",
-            where=f"{rundir}: {first.slot.key}, attempt {first.attempt}",
-            found=f"{first.cause}: {first.detail}"[:300],
+            f"{len(broken)} of {len(last)} executions have no result; the report is written",
+            where=f"{rundir}: {condition}/{case}/{repeat}/{kind}, attempt {row['attempt']}",
+            found=str(row["cause"]),
             fix=f"read {rundir / 'report.md'}; the evidence counts these trials as missing",
         )

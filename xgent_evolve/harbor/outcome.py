@@ -11,7 +11,7 @@ from typing import Literal, cast
 from xgent_evolve.canonical import Json
 from xgent_evolve.harbor.artifacts import Artifacts, StoredFile
 from xgent_evolve.harbor.events import Usage, model_error, turn_of, usage_of
-from xgent_evolve.harbor.requests import VERIFIER
+from xgent_evolve.harbor.requests import COLLECTED
 from xgent_evolve.ids import Digest
 from xgent_evolve.measure.outcomes import Outcome, Scored, Unscored
 
@@ -104,11 +104,11 @@ def grade_end(
     end = command_end(artifacts)
     if isinstance(end, Broken):
         return end
-    checks = _checks(file_content(artifacts, f"{VERIFIER}/checks.json", read))
+    checks = _checks(file_content(artifacts, f"{COLLECTED}/checks.json", read))
     if end.timed_out:
         outcome: Outcome = Unscored("grade_timeout", "the verifier reached its time limit")
         return Grade(outcome, checks, end.exit_code)
-    text = file_content(artifacts, f"{VERIFIER}/reward.txt", read)
+    text = file_content(artifacts, f"{COLLECTED}/reward.txt", read)
     return Grade(_reward(text, end.exit_code, verifier_exit), checks, end.exit_code)
 
 

@@ -27,6 +27,10 @@ OUTPUT_LIMIT_BYTES = 16 * 1024 * 1024
 VERIFIER = "/logs/verifier"
 PREPARE_VERIFIER = f"rm -rf {VERIFIER} && mkdir -p {VERIFIER} /logs/agent /logs/artifacts"
 """Shell text that empties the verifier's directory: an image may ship files there."""
+COLLECTED = "verifier"
+COLLECT_VERIFIER = f'cp -R {VERIFIER} "$ctl/{COLLECTED}"'
+"""Shell text that puts the verifier's files beside the record: each read of a stopped container
+costs the engine as much as starting one, so there is only one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,7 +150,7 @@ class Planner:
                 f"credential_to={shlex.quote(codex.CREDENTIAL if credential else '')}",
                 f"stdin_from={'/xgent/prompt.txt' if has_prompt else '/dev/null'}",
                 f"prepare() {{\n{codex.PREPARE if is_codex else PREPARE_VERIFIER}\n}}",
-                f"collect() {{\n{codex.COLLECT if is_codex else ':'}\n}}",
+                f"collect() {{\n{codex.COLLECT if is_codex else COLLECT_VERIFIER}\n}}",
                 "",
             ]
         )
@@ -258,7 +262,7 @@ class Planner:
                 workspace=capture,
                 exclude=[".git"],
                 max_file_bytes=MAX_FILE_BYTES,
-                paths=[VERIFIER],
+                paths=[],
             ),
             secrets=False,
             limit_s=self.protocol.spec.budget.grade_timeout_s,

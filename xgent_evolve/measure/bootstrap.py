@@ -153,12 +153,17 @@ def _studentised(differences: Floats, weights: Floats, *, seed: int, resamples: 
     second, cross, plain = first * first, first * weights, weights * weights
     total, squared_weights = np.zeros(resamples), np.zeros(resamples)
     sums, squares, crosses = (np.zeros((samples, resamples)) for _ in range(3))
+    equal = bool(np.all(weights == 1.0))
     for column in index_columns(seed, groups, resamples):
-        total += weights[column]
-        squared_weights += plain[column]
         sums += first[:, column]
         squares += second[:, column]
-        crosses += cross[:, column]
+        if not equal:
+            total += weights[column]
+            squared_weights += plain[column]
+            crosses += cross[:, column]
+    if equal:
+        # The sums that were left out, in the very same bits.
+        total, squared_weights, crosses = total + groups, squared_weights + groups, sums
     shifts = sums / total
     variances = squares - 2.0 * shifts * crosses + shifts * shifts * squared_weights
     resampled = np.sqrt(np.maximum(variances, 0.0) * (groups / (groups - 1))) / total

@@ -3,22 +3,38 @@
 #
 # /xgent/plan.sh sets:
 #   limit_s        wall time of the command, in seconds
-#   output_limit   bytes of stdout and of stderr that are kept
+#   output_limit   bytes of stdout and of stderr that are kept, half of them from the end
 #   credential_to  file that receives the credential from /xgent/secret/credential, or empty
 #   stdin_from     file that becomes the command's standard input
 # and defines two functions: prepare (before the command) and collect (after it).
 # /xgent/command.sh is the command. /xgent/identity says which execution and container this is.
+# /xgent/fault exists in tests only: an action and the point at which it is due.
+#
+# TERM cancels: the command ends as if its time were over, and what it left is kept.
 #
 # In /xgent/ctl it leaves: token (taken before the command; a second start finds it and exits
-# 87), stdout, stderr, whatever collect adds, and last of all record.
+# 87), stdout and stderr; for a longer output also stdout.tail (what followed, or its end) and
+# stdout.dropped (bytes left out between them); whatever collect adds, and last of all record.
 
+cancelled=
+trap 'cancelled=1' TERM
 ctl=/xgent/ctl
 umask 022
 
+point() { # name: dies or stops here when a test asks for it
+    [ "$fault_at" = "$1" ] || return 0
+    [ "$fault" = kill ] && kill -KILL $$
+    while :; do sleep 3600; done
+}
+fault='' fault_at=''
+[ ! -r /xgent/fault ] || read -r fault fault_at </xgent/fault
+
+point token.before
 if ! (set -C && : >"$ctl/token") 2>/dev/null; then
     exit 87
 fi
 sync "$ctl/token" 2>/dev/null
+point token.after
 
 . /xgent/plan.sh
 
@@ -30,83 +46,183 @@ now_cs() { # hundredths of a second on a clock that nobody sets
 
 finish() { # status exit_code
     identity=$(cat /xgent/identity)
+    point record.before
     printf '%s,"status":"%s","exit_code":%s,"expired":%s,"started_cs":%s,"ended_cs":%s}\n' \
         "${identity%\}}" "$1" "$2" "$expired" "${started:-null}" "${ended:-null}" \
         >"$ctl/.record"
     sync "$ctl/.record" 2>/dev/null
     mv "$ctl/.record" "$ctl/record"
     sync "$ctl" 2>/dev/null
+    point record.after
     exit 0
 }
 
-alarm() { # seconds: interrupts the next wait of this shell
+alarm() { # seconds: interrupts the next wait of this shell, instead of the alarm before
+    silence
+    rang=
     (
         sleep "$1"
         kill -USR1 $$ 2>/dev/null
     ) >/dev/null 2>&1 &
+    alarm_pid=$!
 }
 
-capture() { # pipe file: keeps the first bytes and drains the rest, so that nobody blocks
+silence() {
+    [ -z "$alarm_pid" ] || kill -KILL "$alarm_pid" 2>/dev/null
+    alarm_pid=
+}
+
+await() { # process: until it ends, the alarm rings or somebody cancels; leaves its code in code
+    code=
+    while [ -z "$rang" ] && [ -z "$cancelled" ]; do
+        wait "$1"
+        code=$?
+        # A signal that interrupts the wait leaves the process there.
+        kill -0 "$1" 2>/dev/null || return 0
+    done
+    return 1
+}
+
+# Output is read as it comes and never blocks the command: the first half of the limit into its
+# file, and the rest in turn into two larger parts, of which the end is kept.
+
+fill() { # file bytes: reads up to so many bytes into it; false at the end of the input
+    left=$2
+    while [ "$left" -gt 0 ]; do
+        before=$left
+        if [ "$left" -ge "$block" ]; then
+            dd bs="$block" count=$((left / block)) >>"$1" 2>/dev/null
+        else
+            dd bs="$left" count=1 >>"$1" 2>/dev/null
+        fi
+        size=$(wc -c <"$1") || return 1
+        left=$(($2 - size))
+        [ "$left" -lt "$before" ] || return 1
+    done
+}
+
+capture() { # name: reads the pipe of that name
+    (
+        exec <"$ctl/.$1"
+        if [ -z "$half" ]; then
+            cat >"$ctl/$1"
+        elif fill "$ctl/$1" "$half"; then
+            turn=0
+            while :; do
+                turn=$((turn + 1))
+                : >"$ctl/$1.part$((turn % 2))"
+                echo "$turn" >"$ctl/.new$1"
+                mv "$ctl/.new$1" "$ctl/.turn$1"
+                fill "$ctl/$1.part$((turn % 2))" "$part" || break
+            done
+        fi
+        # Whatever could not be kept, on a full disk for instance, is still read.
+        cat >/dev/null
+    ) &
+}
+
+settle() { # name: makes the tail out of the last two parts
+    [ -r "$ctl/.turn$1" ] || return 0
+    read -r turn <"$ctl/.turn$1"
+    new="$ctl/$1.part$((turn % 2))" old="$ctl/$1.part$(((turn + 1) % 2))"
+    size=$(($(wc -c <"$new")))
     {
-        head -c "$output_limit" >"$2"
-        dropped=$(wc -c)
-        [ "$dropped" -gt 0 ] && echo "$dropped" >"$2.dropped"
-    } <"$1" &
+        [ "$turn" -eq 1 ] || [ "$size" -ge "$half" ] || tail -c $((half - size)) "$old"
+        tail -c "$half" "$new"
+    } >"$ctl/$1.tail"
+    dropped=$(((turn - 1) * part + size - half))
+    [ "$dropped" -le 0 ] || echo "$dropped" >"$ctl/$1.dropped"
+    [ -s "$ctl/$1.tail" ] || rm -f "$ctl/$1.tail"
+    rm -f "$new" "$old" "$ctl/.turn$1" "$ctl/.new$1"
 }
 
-expired=false
+stop_everything() { # until only this shell and init are left, so that the file system is quiet
+    silence
+    tries=0
+    while [ "$tries" -lt 50 ]; do
+        kill -KILL -1 2>/dev/null
+        wait
+        set -- /proc/[0-9]*
+        [ "$#" -gt 2 ] || return 0
+        tries=$((tries + 1))
+        sleep 0.1 2>/dev/null || sleep 1
+    done
+}
+
+half=
+block=65536
+part=4194304
+if command -v dd && command -v wc && command -v tail; then
+    half=$((output_limit / 2 > 0 ? output_limit / 2 : 1))
+    part=$((part > half ? part : half))
+fi >/dev/null 2>&1
+
+code=
 rang=
+alarm_pid=
+expired=false
 trap 'rang=1' USR1
 
 if [ -n "$credential_to" ]; then
-    (umask 077 && mkdir -p "${credential_to%/*}" && cat /xgent/secret/credential >"$credential_to") &
+    (
+        umask 077
+        mkdir -p "${credential_to%/*}" && : >"$credential_to" || exit 1
+        # A writer that died before it wrote leaves nothing; the next one is waited for.
+        while [ ! -s "$credential_to" ]; do
+            cat /xgent/secret/credential >"$credential_to" || exit 1
+        done
+    ) &
     reader=$!
     alarm 60
-    wait "$reader"
-    status=$?
-    if [ -n "$rang" ] || [ "$status" -ne 0 ]; then
-        finish no_credential null
-    fi
-    kill -KILL $! 2>/dev/null
+    await "$reader"
+    silence
+    [ -z "$cancelled" ] || finish cancelled null
+    [ "$code" = 0 ] || finish no_credential null
 fi
 
 if ! prepare >"$ctl/prepare" 2>&1; then
     finish prepare_failed null
 fi
+[ -z "$cancelled" ] || finish cancelled null
 
-mkfifo "$ctl/.out" "$ctl/.err"
-capture "$ctl/.out" "$ctl/stdout"
+mkfifo "$ctl/.stdout" "$ctl/.stderr"
+capture stdout
 out=$!
-capture "$ctl/.err" "$ctl/stderr"
+capture stderr
 err=$!
 
 started=$(now_cs)
-sh /xgent/command.sh <"$stdin_from" >"$ctl/.out" 2>"$ctl/.err" &
+sh /xgent/command.sh <"$stdin_from" >"$ctl/.stdout" 2>"$ctl/.stderr" &
 child=$!
-rang=
+status=ended
 alarm "$limit_s"
-wait "$child"
-code=$?
-if [ -n "$rang" ]; then
-    expired=true
+if ! await "$child"; then
+    [ -z "$rang" ] || expired=true
+    [ -z "$cancelled" ] || [ "$expired" = true ] || status=cancelled
+    # From here on it ends anyway, and being told again must not shorten what is granted.
+    trap : TERM
+    cancelled=
     kill -TERM "$child" 2>/dev/null
-    rang=
     alarm 2
-    wait "$child"
-    code=$?
+    if ! await "$child"; then
+        kill -KILL "$child" 2>/dev/null
+        wait "$child"
+        code=$?
+    fi
 fi
+trap : TERM
+exit_code=$code
+point command.after
 ended=$(now_cs)
 
-# What the command left behind gets a moment to end its output, then everything is stopped, so
-# that the file system is quiet when it is read.
-rang=
+# What the command left behind gets a moment to end its output, then everything is stopped.
 alarm 2
-while [ -z "$rang" ] && { kill -0 "$out" 2>/dev/null || kill -0 "$err" 2>/dev/null; }; do
-    wait "$out"
-    wait "$err"
-done
-kill -KILL -1 2>/dev/null
-rm -f "$ctl/.out" "$ctl/.err"
+cancelled=
+await "$out" && await "$err"
+stop_everything
+rm -f "$ctl/.stdout" "$ctl/.stderr"
+settle stdout
+settle stderr
 
 collect >"$ctl/collect" 2>&1
-finish ended "$code"
+finish "$status" "$exit_code"

@@ -180,7 +180,7 @@ def test_a_stream_that_was_cut_in_the_middle_is_read_at_both_ends() -> None:
 def test_a_reward_that_agrees_with_the_exit_code_is_a_score(
     reward: bytes, exit_code: int, value: float
 ) -> None:
-    grade = Kept().ended(exit_code).file("/logs/verifier/reward.txt", reward).grade()
+    grade = Kept().ended(exit_code).file("verifier/reward.txt", reward).grade()
     assert isinstance(grade, Grade)
     assert grade.outcome == Scored(value)
 
@@ -203,7 +203,7 @@ def test_what_is_no_clear_reward_is_unscored_and_never_zero(
 ) -> None:
     kept = Kept().ended(exit_code)
     if reward is not None:
-        kept.file("/logs/verifier/reward.txt", reward)
+        kept.file("verifier/reward.txt", reward)
     grade = kept.grade()
     assert isinstance(grade, Grade)
     assert isinstance(grade.outcome, Unscored)
@@ -211,13 +211,13 @@ def test_what_is_no_clear_reward_is_unscored_and_never_zero(
 
 
 def test_an_ignored_exit_code_follows_harbor() -> None:
-    grade = Kept().ended(0).file("/logs/verifier/reward.txt", b"0").grade("ignored")
+    grade = Kept().ended(0).file("verifier/reward.txt", b"0").grade("ignored")
     assert isinstance(grade, Grade)
     assert grade.outcome == Scored(0.0)
 
 
 def test_a_verifier_at_its_limit_is_unscored() -> None:
-    kept = Kept().ended(137, expired=True).file("/logs/verifier/reward.txt", b"1")
+    kept = Kept().ended(137, expired=True).file("verifier/reward.txt", b"1")
     grade = kept.grade()
     assert isinstance(grade, Grade)
     assert isinstance(grade.outcome, Unscored)
@@ -226,8 +226,8 @@ def test_a_verifier_at_its_limit_is_unscored() -> None:
 
 def test_checks_between_zero_and_one_are_kept_and_others_are_unknown() -> None:
     checks = b'{"a": true, "b": 0.5, "c": 7, "d": "x", "e": null}'
-    kept = Kept().ended().file("/logs/verifier/reward.txt", b"1")
-    grade = kept.file("/logs/verifier/checks.json", checks).grade()
+    kept = Kept().ended().file("verifier/reward.txt", b"1")
+    grade = kept.file("verifier/checks.json", checks).grade()
     assert isinstance(grade, Grade)
     assert grade.checks == (("a", 1.0), ("b", 0.5), ("c", None), ("d", None), ("e", None))
 

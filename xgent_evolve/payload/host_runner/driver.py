@@ -1,70 +1,60 @@
-"""Drives one execution from accepted to exported."""
+"""Drives one execution from accepted to its end."""
 
-import errno
-import fcntl
-import hashlib
 import json
 import os
-import tarfile
-import tempfile
-import threading
-import time
 
-from durable import canonical, path_bytes, path_text, sync_directory, write_durable
-from engine import Engine, message_of
-from errors import Gap, RunnerError, StepFailed
-from export import CONTROL, Export
-from receipts import Execution, now_ms
-from trees import (
-    Node,
-    apply_changes,
-    entry_nodes,
-    put_node,
-    remove_path,
-    tar_nodes,
-    with_parents,
-    write_tar,
-)
+from credentials import Credential
+from durable import remove_leftovers
+from ending import Ending
+from engine import Engine, message_of, patiently
+from errors import CancelledError, DamagedError, GapError, StepFailedError
+from export import Export
+from faults import around, load
+from receipts import Execution, is_ended, now_ms
+from staging import Staging
 
 ZERO_TIME = "0001-01-01"
-TERMINAL = ("exported", "failed", "gap", "cleaned")
 
 
 class Driver:
-    """Carries one execution from accepted to exported; every step is skipped when recorded."""
+    """Carries one execution from accepted to its end; every step is skipped when recorded."""
 
     def __init__(self, root, uuid, secrets):
         self.root = root
         self.execution = Execution(root, uuid)
-        self.secrets = secrets
+        self.credential = Credential(self.execution, secrets.get("credential"))
         self.request = None
         self.engine = None
 
     def run(self):
+        """Drive it, unless it has ended or somebody else does."""
         lock = self.execution.lock()
         if lock is None:
             return
         try:
-            if self.last_kind() in TERMINAL:
-                return
-            self.request = self.execution.request()
-            self.engine = Engine(self.request["engine"]["socket"])
-            container = self.create()
-            self.stage(container)
-            self.start(container)
-            self.finish(container)
-        except StepFailed as failure:
-            self.execution.record(
-                "failed", stage=failure.stage, cause=failure.cause, detail=failure.detail
-            )
-        except Gap as gap:
-            self.execution.record("gap", reason=str(gap))
+            if not is_ended(self.execution.receipts()):
+                remove_leftovers(self.execution.path)
+                self.drive()
         finally:
             os.close(lock)
 
-    def last_kind(self):
-        receipts = self.execution.receipts()
-        return receipts[-1]["kind"] if receipts else None
+    def drive(self):
+        """Go through the steps, and put every end on record."""
+        record = self.execution.record
+        try:
+            self.request = self.execution.request()
+            self.engine = Engine(self.request["engine"]["socket"])
+            container = patiently(self.create)
+            patiently(lambda: self.stage(container))
+            patiently(lambda: self.start(container))
+            Ending(self.execution, self.request, self.engine, self.credential).run(container)
+            self.export(container)
+        except StepFailedError as failure:
+            record("failed", stage=failure.stage, cause=failure.cause, detail=failure.detail)
+        except CancelledError as cancelled:
+            record("cancelled", stage=str(cancelled))
+        except GapError as gap:
+            record("gap", reason=str(gap))
 
     # -- create
 
@@ -73,28 +63,48 @@ class Driver:
         recorded = self.execution.find("created")
         if recorded:
             return recorded["container_id"]
+        self.require_not_cancelled("create")
         if self.request["secrets"]:
-            self.make_fifo()
-        body = self.container_body()
-        status, document = self.engine.call(
-            "POST", "/containers/create?name=" + self.execution.name, body
-        )
-        if status == 409:
-            container = self.adopt_by_name()
-        elif status == 201:
-            container = document["Id"]
-        elif status == 404:
-            raise StepFailed("create", "image_missing", str(message_of(document)))
-        else:
-            raise StepFailed("create", "engine_refused", str(message_of(document)))
+            self.credential.make_pipe()
+        self.make_volume()
+        container = self.make_container()
         self.execution.record("created", container_id=container, name=self.execution.name)
         return container
 
+    def require_not_cancelled(self, stage):
+        """Leave before the command was started when somebody asked for that."""
+        if self.execution.find("cancel_requested"):
+            raise CancelledError(stage)
+
+    def make_volume(self):
+        """Make the workspace's volume; the engine answers with the one that has the name."""
+        body = {"Name": self.execution.volume, "Labels": self.labels()}
+        with around("create.volume", self.execution.uuid):
+            status, document = self.engine.call("POST", "/volumes/create", body)
+        if status != 201:
+            raise StepFailedError("create", "engine_refused", str(message_of(document)))
+        if not self.is_ours(document.get("Labels")):
+            raise GapError("a volume named %s exists that is not ours" % self.execution.volume)
+
+    def make_container(self):
+        """Make the container, or adopt the one that an earlier drive made under the name (X3)."""
+        address = "/containers/create?name=" + self.execution.name
+        with around("create.container", self.execution.uuid):
+            status, document = self.engine.call("POST", address, self.container_body())
+        if status == 409:
+            return self.adopt_by_name()
+        if status == 404:
+            raise StepFailedError("create", "image_missing", str(message_of(document)))
+        if status != 201:
+            raise StepFailedError("create", "engine_refused", str(message_of(document)))
+        return document["Id"]
+
     def container_body(self):
+        """Return the engine's request: the accepted one with labels, volume and pipe."""
         body = json.loads(json.dumps(self.request["container"]))
         body["Labels"] = dict(body.get("Labels") or {}, **self.labels())
-        host = body["HostConfig"]
-        host.setdefault("Mounts", []).append(
+        mounts = body["HostConfig"].setdefault("Mounts", [])
+        mounts.append(
             {
                 "Type": "volume",
                 "Source": self.execution.volume,
@@ -103,20 +113,14 @@ class Driver:
             }
         )
         if self.request["secrets"]:
-            host["Mounts"].append(
-                {
-                    "Type": "bind",
-                    "Source": os.path.join(self.execution.path, "secret"),
-                    "Target": "/xgent/secret",
-                    "ReadOnly": True,
-                }
-            )
-        for mount in host["Mounts"]:
+            mounts.append(self.credential.mount())
+        for mount in mounts:
             if mount["Source"].startswith("tools/"):
                 mount["Source"] = os.path.join(self.root, mount["Source"])
         return body
 
     def labels(self):
+        """Return the labels by which a resource is recognised as this execution's."""
         accepted = self.execution.receipts()[0]
         return {
             "xgent.execution": self.execution.uuid,
@@ -124,221 +128,105 @@ class Driver:
             "xgent.request": accepted["request_sha256"],
         }
 
+    def is_ours(self, found):
+        """Say whether a resource carries this execution's labels."""
+        found = found or {}
+        return all(found.get(key) == value for key, value in self.labels().items())
+
     def adopt_by_name(self):
+        """Return the id of the container that has our name and labels."""
         found = self.engine.inspect(self.execution.name)
         if found is None:
-            raise StepFailed("create", "engine_refused", "name is taken and was released again")
-        labels = found["Config"].get("Labels") or {}
-        if any(labels.get(key) != value for key, value in self.labels().items()):
-            raise Gap("a container named %s exists that is not ours" % self.execution.name)
+            text = "name is taken and was released again"
+            raise StepFailedError("create", "engine_refused", text)
+        if not self.is_ours(found["Config"].get("Labels")):
+            raise GapError("a container named %s exists that is not ours" % self.execution.name)
         return found["Id"]
 
-    def make_fifo(self):
-        directory = os.path.join(self.execution.path, "secret")
-        os.makedirs(directory, mode=0o755, exist_ok=True)
-        os.chmod(directory, 0o755)
-        fifo = os.path.join(directory, "credential")
-        if not os.path.exists(fifo):
-            os.mkfifo(fifo)
-        # The container's user reads it; the directory above is closed to others on the host.
-        os.chmod(fifo, 0o644)
-
-    # -- stage
+    # -- stage, start, export
 
     def stage(self, container):
-        """Put the workspace, the inputs and the supervisor into the container; start nothing."""
+        """Fill the container, once."""
         if self.execution.find("staged") or self.execution.find("start_intent"):
             return
-        workspace = self.workspace_nodes()
-        owner = self.request["workspace"]["owner"]
-        uid = self.request["user_id"]
-        baseline = {path_text(name): node.fact() for name, node in workspace.items() if name}
-        content = canonical(baseline)
-        write_durable(os.path.join(self.execution.path, "baseline.json"), content)
-        with tempfile.TemporaryFile(dir=self.execution.path) as stream:
-            path = self.request["workspace"]["path"].encode("utf-8")
-            write_tar(stream, path, workspace, owner)
-            stream.seek(0)
-            self.engine.put_archive(container, "/", stream)
-        with tempfile.TemporaryFile(dir=self.execution.path) as stream:
-            self.write_inputs(stream, container, uid)
-            stream.seek(0)
-            self.engine.put_archive(container, "/", stream)
-        self.execution.record(
-            "staged",
-            baseline_sha256=hashlib.sha256(content).hexdigest(),
-            workspace_paths=len(baseline),
-        )
-
-    def write_inputs(self, stream, container, uid):
-        identity = canonical({"uuid": self.execution.uuid, "container": container}) + b"\n"
-        nodes = entry_nodes(self.request["inputs"], self.root, 0)
-        nodes[b"xgent/identity"] = Node("file", 0o644, 0, reader=lambda: identity)
-        nodes = with_parents(nodes, 0)
-        nodes[CONTROL.strip("/").encode("ascii")] = Node("dir", 0o755, uid)
-        for path in self.request["directories"]:
-            nodes[path_bytes(path).strip(b"/")] = Node("dir", 0o755, uid)
-        write_tar(stream, b"", nodes, None)
-
-    def workspace_nodes(self):
-        plan = self.request["workspace"]
-        owner = plan["owner"]
-        nodes = {}
-        if plan["from_image"]:
-            nodes.update(tar_nodes(self.image_tar(plan["path"])))
-        for path in plan["remove"]:
-            remove_path(nodes, path_bytes(path))
-        overlay = with_parents(entry_nodes(plan["entries"], self.root, owner or 0), owner or 0)
-        for name, node in overlay.items():
-            put_node(nodes, name, node)
-        apply_changes(nodes, plan["changes"], self.root, owner or 0)
-        for path in plan["ensure"]:
-            nodes.setdefault(path_bytes(path), Node("dir", 0o755, owner or 0))
-        nodes[b""] = Node("dir", 0o755, owner or 0)
-        return nodes
-
-    def image_tar(self, path):
-        """Return the archive of `path` in the image, made once per image and path."""
-        image = self.request["container"]["Image"]
-        key = hashlib.sha256(("%s\0%s" % (image, path)).encode("utf-8")).hexdigest()
-        directory = os.path.join(self.root, "images")
-        os.makedirs(directory, mode=0o700, exist_ok=True)
-        final = os.path.join(directory, key + ".tar")
-        with open(os.path.join(directory, key + ".lock"), "w") as lock:
-            fcntl.flock(lock, fcntl.LOCK_EX)
-            if not os.path.exists(final):
-                self.read_image(image, path, final)
-        return final
-
-    def read_image(self, image, path, final):
-        name = "xg-image-" + os.path.basename(final)[:20]
-        labels = {"xgent.image": image}
-        self.engine.call("DELETE", "/containers/%s?force=1" % name)
-        status, document = self.engine.call(
-            "POST",
-            "/containers/create?name=" + name,
-            {"Image": image, "Cmd": ["true"], "Entrypoint": [], "Labels": labels},
-        )
-        if status != 201:
-            raise StepFailed("workspace", "image_unreadable", str(message_of(document)))
-        descriptor, temporary = tempfile.mkstemp(dir=os.path.dirname(final))
-        try:
-            with os.fdopen(descriptor, "wb") as stream:
-                if not self.engine.get_archive(document["Id"], path + "/.", stream):
-                    tarfile.open(fileobj=stream, mode="w").close()
-                stream.flush()
-                os.fsync(stream.fileno())
-            os.replace(temporary, final)
-            sync_directory(os.path.dirname(final))
-        finally:
-            if os.path.exists(temporary):
-                os.unlink(temporary)
-            self.engine.call("DELETE", "/containers/%s?force=1&v=1" % document["Id"])
-
-    # -- start
+        self.require_not_cancelled("stage")
+        self.state_of(container)
+        staged = Staging(self.execution, self.request, self.engine, container).run()
+        self.execution.record("staged", **staged)
 
     def start(self, container):
         """Start the command at most once (V3)."""
         if self.execution.find("started"):
             return
-        if not self.execution.find("start_intent"):
-            self.execution.record("start_intent", container_id=container)
-        state = self.state_of(container)
-        if state["Status"] == "created" and state["StartedAt"].startswith(ZERO_TIME):
+        known = self.execution.find("start_intent") is not None
+        # A cancellation that is on record first wins, and no intent is written any more.
+        latest = self.execution.record(
+            "start_intent", unless=() if known else ("cancel_requested",), container_id=container
+        )
+        if latest["kind"] == "cancel_requested":
+            raise CancelledError("start")
+        if self.was_never_started(container):
+            if known and self.execution.find("cancel_requested"):
+                self.fence(container)
+            else:
+                self.send_start(container)
+        self.execution.record("started", container_id=container)
+
+    def send_start(self, container):
+        """Send the start; what became of it is read from the container's state alone."""
+        with around("start", self.execution.uuid):
             status, document = self.engine.call(
                 "POST", "/containers/%s/start" % container, timeout=300
             )
-            state = self.state_of(container)
-            if status not in (204, 304) and state["StartedAt"].startswith(ZERO_TIME):
-                raise StepFailed("start", "engine_refused", str(message_of(document)))
-        self.execution.record("started", container_id=container)
+        if status not in (204, 304) and self.was_never_started(container):
+            raise StepFailedError("start", "engine_refused", str(message_of(document)))
+
+    def fence(self, container):
+        """Make sure that a start which is still under way runs no command."""
+        with around("cancel.fence", self.execution.uuid):
+            Staging(self.execution, self.request, self.engine, container).take_token()
+        if self.was_never_started(container):
+            raise CancelledError("start")
+
+    def was_never_started(self, container):
+        """Say whether the engine proves that the container was never started (X5)."""
+        state = self.state_of(container)
+        return state["Status"] == "created" and state["StartedAt"].startswith(ZERO_TIME)
 
     def state_of(self, container):
+        """Return the engine's state of a container; GapError when it is gone."""
         found = self.engine.inspect(container)
         if found is None:
-            raise Gap("container %s is gone and no result was captured" % container[:12])
+            raise GapError("container %s is gone and no result was captured" % container[:12])
         return found["State"]
 
-    # -- finish
-
-    def finish(self, container):
-        if not self.execution.find("exited"):
-            stop = threading.Event()
-            feeder = threading.Thread(target=self.feed_secret, args=(stop,))
-            feeder.start()
-            try:
-                state, forced = self.wait(container)
-            finally:
-                stop.set()
-                feeder.join()
-                self.remove_fifo()
-            self.execution.record(
-                "exited",
-                forced=forced,
-                engine={
-                    "exit_code": state["ExitCode"],
-                    "oom_killed": state["OOMKilled"],
-                    "started_at": state["StartedAt"],
-                    "finished_at": state["FinishedAt"],
-                },
-            )
-        if self.request["secrets"] and not self.execution.find("credential_destroyed"):
-            # Its only copy was in the container's memory file system, which ended with it.
-            self.execution.record("credential_destroyed", where="container memory, host pipe")
-        manifest = Export(self, container).run()
-        self.execution.record("exported", **manifest)
-
-    def feed_secret(self, stop):
-        """Write the credential once into the FIFO as soon as the supervisor reads it."""
-        value = self.secrets.get("credential")
-        fifo = os.path.join(self.execution.path, "secret", "credential")
-        if value is None or not os.path.exists(fifo):
-            return
-        while not stop.is_set():
-            try:
-                descriptor = os.open(fifo, os.O_WRONLY | os.O_NONBLOCK)
-            except OSError as error:
-                if error.errno not in (errno.ENXIO, errno.ENOENT):
-                    raise
-                time.sleep(0.01)
-                continue
-            with os.fdopen(descriptor, "wb") as stream:
-                stream.write(value)
-            return
-
-    def remove_fifo(self):
-        """Remove the pipe; its directory stays: the engine needs it to read the container."""
-        fifo = os.path.join(self.execution.path, "secret", "credential")
-        if os.path.exists(fifo):
-            os.unlink(fifo)
-
-    def wait(self, container):
-        """Wait for the container's end; beyond the supervisor's own limit it is killed."""
-        limit = time.monotonic() + self.request["limit_s"] + self.request["grace_s"]
-        forced = False
-        while True:
-            remaining = max(1.0, limit - time.monotonic())
-            try:
-                self.engine.call(
-                    "POST", "/containers/%s/wait" % container, timeout=min(remaining, 3600)
-                )
-            except RunnerError:
-                time.sleep(0.2)
-            state = self.state_of(container)
-            if not state["Running"]:
-                return state, forced
-            if time.monotonic() > limit:
-                forced = True
-                self.engine.call("POST", "/containers/%s/kill" % container)
+    def export(self, container):
+        """Keep what the command left, by hash."""
+        credential = self.credential.value
+        export = Export(self.execution, self.request, self.engine, container, credential)
+        self.execution.record("exported", **export.run())
 
 
 def drive(root, uuid, secrets):
     """Entry of a driving process: the outcome is in the receipts, trouble in drive.log."""
+    load(root)
     try:
         Driver(root, uuid, secrets).run()
+    except DamagedError as error:
+        note(root, uuid, error)
     except Exception as error:
         # Not terminal: the next observer sees an undriven execution and drives it again.
-        path = os.path.join(root, "executions", uuid, "drive.log")
-        with open(path, "a") as stream:
-            stream.write("%d %s: %s\n" % (now_ms(), type(error).__name__, error))
+        note(root, uuid, error)
         raise
+
+
+def note(root, uuid, error):
+    """Leave a line about trouble, where that is possible."""
+    line = "%d %s: %s\n" % (now_ms(), type(error).__name__, error)
+    try:
+        path = os.path.join(root, "executions", uuid, "drive.log")
+        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+        with os.fdopen(descriptor, "w") as stream:
+            stream.write(line)
+    except OSError:
+        pass

@@ -1,4 +1,12 @@
-"""What can go wrong on the host, by consequence."""
+"""What can go wrong on the host, by consequence.
+
+RunnerError         a verb cannot be carried out; the controller maps `code`
+├── EngineAwayError the engine does not answer: nothing is concluded, it is asked again
+└── DamagedError    receipts that cannot be believed: nothing at all is done
+StepFailedError     an execution cannot go on, and its command was never started
+CancelledError      an execution was cancelled, and its command was never started
+GapError            the truth about an execution cannot be established
+"""
 
 
 class RunnerError(Exception):
@@ -11,7 +19,21 @@ class RunnerError(Exception):
         self.facts = facts
 
 
-class StepFailed(Exception):
+class EngineAwayError(RunnerError):
+    """The engine does not answer, which says nothing about any execution."""
+
+    def __init__(self, message):
+        super().__init__("E_REMOTE_ENGINE", message)
+
+
+class DamagedError(RunnerError):
+    """Receipts were changed after they were written, so nothing may be built on them."""
+
+    def __init__(self, message):
+        super().__init__("E_REMOTE_DAMAGED", message)
+
+
+class StepFailedError(Exception):
     """An execution cannot go on for a reason of the infrastructure, and nothing was started."""
 
     def __init__(self, stage, cause, detail):
@@ -21,5 +43,9 @@ class StepFailed(Exception):
         self.detail = detail
 
 
-class Gap(Exception):
+class CancelledError(Exception):
+    """A cancelled execution whose command was never started."""
+
+
+class GapError(Exception):
     """The truth about an execution cannot be established."""

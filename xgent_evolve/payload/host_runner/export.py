@@ -5,37 +5,47 @@ import json
 import os
 import tempfile
 
-from durable import path_text, sync_directory, write_durable
-from errors import Gap, RunnerError
+from durable import TEMPORARY, path_text, remove_if_there, remove_leftovers, sync_directory
+from engine import patiently
+from errors import GapError, RunnerError
+from faults import around
+from redaction import Redactor, secret_values
 from trees import tar_nodes
 
 CONTROL = "/xgent/ctl"
+COPY_BYTES = 1 << 20
+UNPUBLISHED = ("token", "fault")
 
 
 class Export:
     """Reads what the command left and keeps it by hash; secrets are replaced on the way."""
 
-    def __init__(self, driver, container):
-        self.driver = driver
+    def __init__(self, execution, request, engine, container, credential):
+        self.execution = execution
+        self.request = request
+        self.engine = engine
         self.container = container
-        self.objects = os.path.join(driver.execution.path, "objects")
+        self.objects = os.path.join(execution.path, "objects")
+        self.redactor = Redactor(secret_values(credential))
+        self.blind = request["secrets"] and credential is None
         self.sizes = {}
-        self.redactions = 0
+        self.unpublished = {}
         self.archives = []
-        self.secrets = [
-            value for value in secret_values(driver.secrets.get("credential")) if len(value) >= 8
-        ]
 
     def run(self):
+        """Return what the receipt `exported` says; every object that it names is durable."""
         os.makedirs(self.objects, mode=0o700, exist_ok=True)
+        remove_leftovers(self.objects)
         try:
-            return self.manifest()
+            manifest = self.manifest()
+            self.publish()
         finally:
             for path in self.archives:
-                os.unlink(path)
+                remove_if_there(path)
+        return dict(manifest, objects=self.sizes, redactions=self.redactor.count)
 
     def manifest(self):
-        """Return what the receipt `exported` says; every object it names is durable."""
+        """Read everything that is captured."""
         manifest = {"files": {}, "delivery": None}
         control = self.read(CONTROL, required=True)
         record = control.pop(b"record", None)
@@ -45,25 +55,37 @@ class Export:
             manifest["command_started"] = b"token" in control
         else:
             manifest["record"] = self.checked_record(record)
-            if self.driver.request["capture"]["workspace"]:
-                manifest["delivery"] = self.delivery()
+        if self.blind and (record is None or manifest["record"]["started_cs"] is not None):
+            return self.withheld(manifest)
+        if record is not None and self.request["capture"]["workspace"]:
+            manifest["delivery"] = self.delivery()
         for name, node in sorted(control.items()):
-            if node.kind == "file" and name != b"token":
+            if node.kind == "file" and not is_internal(path_text(name)):
                 manifest["files"][path_text(name)] = self.keep(node)
-        for path in self.driver.request["capture"]["paths"]:
+        for path in self.request["capture"]["paths"]:
             self.keep_tree(path, manifest)
-        sync_directory(self.objects)
-        manifest["objects"] = self.sizes
-        manifest["redactions"] = self.redactions
         return manifest
 
+    def withheld(self, manifest):
+        """Return the bare record: without the credential it cannot be kept out of the rest."""
+        if self.execution.find("cancel_requested") is None:
+            text = "drive it with the credential, which must be kept out of what is exported"
+            raise RunnerError("E_REMOTE_CREDENTIAL", text)
+        return dict(manifest, withheld=True)
+
     def checked_record(self, node):
-        record = json.loads(node.reader().decode("utf-8"))
-        if (record["uuid"], record["container"]) != (self.driver.execution.uuid, self.container):
-            raise Gap("the exit record belongs to another execution")
+        """Return the supervisor's record; GapError when it is not this execution's."""
+        try:
+            record = json.loads(node.content().decode("utf-8"))
+            owner = (record["uuid"], record["container"])
+        except (ValueError, KeyError, TypeError):
+            raise GapError("the exit record cannot be read") from None
+        if owner != (self.execution.uuid, self.container):
+            raise GapError("the exit record belongs to another execution")
         return record
 
     def keep_tree(self, path, manifest):
+        """Keep every file below a directory of the container."""
         for name, node in sorted(self.read(path).items()):
             if node.kind == "file":
                 manifest["files"][path + "/" + path_text(name)] = self.keep(node)
@@ -71,44 +93,64 @@ class Export:
                 manifest["files"][path + "/" + path_text(name)] = {"link": path_text(node.target)}
 
     def read(self, path, required=False):
-        """Return the nodes below `path` in the stopped container; their archive stays until the
-        export ends, since the readers read from it.
+        """Return the nodes below `path` in the stopped container; none when it is absent.
+
+        Their archive stays until the export ends, since the nodes are read from it.
         """
-        descriptor, temporary = tempfile.mkstemp(dir=self.driver.execution.path)
+        descriptor, temporary = tempfile.mkstemp(prefix=TEMPORARY, dir=self.execution.path)
         self.archives.append(temporary)
-        with os.fdopen(descriptor, "wb") as stream:
-            if not self.driver.engine.get_archive(self.container, path, stream):
-                if required:
-                    # It was staged, so its absence is the engine's trouble and says nothing.
-                    raise RunnerError("E_REMOTE_ENGINE", "%s cannot be read" % path)
-                return {}
-        return tar_nodes(temporary, strict=False)
+        with around("export.read", self.execution.uuid), os.fdopen(descriptor, "w+b") as stream:
+            found = patiently(lambda: self.engine.get_archive(self.container, path, stream))
+        if found:
+            return tar_nodes(temporary, strict=False)
+        if patiently(lambda: self.engine.inspect(self.container)) is None:
+            raise GapError("the container is gone and its result was not captured")
+        if required:
+            # It was staged, so its absence is the engine's trouble and says nothing.
+            raise RunnerError("E_REMOTE_ENGINE", "%s cannot be read" % path)
+        return {}
 
     def keep(self, node):
-        """Store a file's bytes by hash and return its fact."""
-        content = node.reader()
-        for secret in self.secrets:
-            if secret in content:
-                self.redactions += content.count(secret)
-                content = content.replace(secret, b"[REDACTED]")
-        sha256 = hashlib.sha256(content).hexdigest()
-        path = os.path.join(self.objects, sha256)
-        if sha256 not in self.sizes and not os.path.exists(path):
-            write_durable(path, content)
-        self.sizes[sha256] = len(content)
-        return {"sha256": sha256, "size": len(content)}
+        """Write a file's bytes beside their final names and return its fact."""
+        descriptor, temporary = tempfile.mkstemp(prefix=TEMPORARY, dir=self.objects)
+        with around("export.write", self.execution.uuid), os.fdopen(descriptor, "wb") as stream:
+            sha256, size = self.copy(node, stream)
+        if sha256 in self.sizes:
+            os.unlink(temporary)
+        self.unpublished.setdefault(sha256, temporary)
+        self.sizes[sha256] = size
+        return {"sha256": sha256, "size": size}
+
+    def copy(self, node, stream):
+        """Write a file's bytes without secrets; return hash and size of what was written."""
+        digest, size = hashlib.sha256(), 0
+        with node.open() as source:
+            for chunk in self.redactor.clean(iter(lambda: source.read(COPY_BYTES), b"")):
+                digest.update(chunk)
+                size += len(chunk)
+                stream.write(chunk)
+        return digest.hexdigest(), size
+
+    def publish(self):
+        """Make every object durable, then give it its name: one pass each, for many files."""
+        for temporary in self.unpublished.values():
+            descriptor = os.open(temporary, os.O_RDONLY)
+            try:
+                os.fsync(descriptor)
+            finally:
+                os.close(descriptor)
+        with around("export.publish", self.execution.uuid):
+            for sha256, temporary in self.unpublished.items():
+                os.replace(temporary, os.path.join(self.objects, sha256))
+            sync_directory(self.objects)
 
     def delivery(self):
         """Return the difference between the baseline and the workspace that the command left."""
-        plan, capture = self.driver.request["workspace"], self.driver.request["capture"]
-        path = os.path.join(self.driver.execution.path, "baseline.json")
-        with open(path, "rb") as stream:
-            content = stream.read()
-        staged = self.driver.execution.find("staged")
-        if hashlib.sha256(content).hexdigest() != staged["baseline_sha256"]:
-            raise Gap("baseline.json differs from what was staged")
-        before = json.loads(content.decode("utf-8"))
-        after = {path_text(name): node for name, node in self.read(plan["path"]).items()}
+        capture = self.request["capture"]
+        staged = self.execution.find("staged")
+        before = self.baseline(staged)
+        path = staged.get("workspace_path", self.request["workspace"]["path"])
+        after = {path_text(name): node for name, node in self.read(path, required=True).items()}
         changes, refused = [], []
         for name in sorted(set(before) | set(after)):
             if excluded(name, capture["exclude"]):
@@ -125,35 +167,33 @@ class Export:
             changes.append({"path": name, "before": old, "after": new})
         return {"changes": changes, "refused": refused}
 
+    def baseline(self, staged):
+        """Return the facts of the workspace before the command."""
+        path = os.path.join(self.execution.path, "baseline.json")
+        try:
+            with open(path, "rb") as stream:
+                content = stream.read()
+        except FileNotFoundError:
+            content = b""
+        if hashlib.sha256(content).hexdigest() != staged["baseline_sha256"]:
+            raise GapError("baseline.json differs from what was staged")
+        return json.loads(content.decode("utf-8"))
+
+
+def is_internal(name):
+    """Say whether a control file is the supervisor's own, and says nothing about the command."""
+    return name in UNPUBLISHED or name.startswith(".")
+
 
 def excluded(name, prefixes):
+    """Say whether a path is not part of a delivery."""
     return any(name == prefix or name.startswith(prefix + "/") for prefix in prefixes)
 
 
 def same_file(old, new):
-    """A directory's mode is not part of a delivery; a file's and a link's everything is."""
+    """Compare two sides: of a directory its kind, of a file and a link everything."""
     if old is None or new is None:
         return old is new
     if old["kind"] == "dir" and new["kind"] == "dir":
         return True
     return old == new
-
-
-def secret_values(credential):
-    """Return the strings to keep out of exports: the credential itself and its JSON leaves."""
-    if credential is None:
-        return []
-    found = [credential.strip()]
-    try:
-        stack = [json.loads(credential.decode("utf-8"))]
-    except ValueError:
-        return found
-    while stack:
-        item = stack.pop()
-        if isinstance(item, dict):
-            stack.extend(item.values())
-        elif isinstance(item, list):
-            stack.extend(item)
-        elif isinstance(item, str) and len(item) >= 16:
-            found.append(item.encode("utf-8"))
-    return found

@@ -8,6 +8,8 @@ import subprocess
 from engine import Engine, message_of, quote
 from errors import RunnerError
 
+COUNTED = ("executions", "images", "tools")
+
 
 def probe(root, request):
     """Return what the host, its engine and the images are; nothing is changed."""
@@ -31,8 +33,35 @@ def probe(root, request):
             "id": information.get("ID", ""),
         },
         "disk_free_bytes": usage.free,
+        "stats": stats(root),
         "images": {name: image_facts(engine, name) for name in request["images"]},
     }
+
+
+def stats(root):
+    """Return how full the root's disk is, and how much of ours lies there."""
+    disk = os.statvfs(root)
+    counts = {name: count_entries(os.path.join(root, name)) for name in COUNTED}
+    counts["blobs"] = sum(
+        count_entries(entry.path)
+        for entry in os.scandir(os.path.join(root, "blobs"))
+        if entry.is_dir() and len(entry.name) == 2
+    )
+    return {
+        "disk_total_bytes": disk.f_frsize * disk.f_blocks,
+        "disk_free_bytes": disk.f_frsize * disk.f_bavail,
+        "inodes_total": disk.f_files,
+        "inodes_free": disk.f_favail,
+        "counts": counts,
+    }
+
+
+def count_entries(path):
+    """Return how many entries a directory has; none when it is not there."""
+    try:
+        return len(os.listdir(path))
+    except FileNotFoundError:
+        return 0
 
 
 def engine_socket(docker_path):
@@ -49,6 +78,7 @@ def engine_socket(docker_path):
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             timeout=30,
+            check=False,
         )
         endpoint = done.stdout.decode("utf-8", "replace").strip()
     if not endpoint.startswith("unix://"):
@@ -57,6 +87,7 @@ def engine_socket(docker_path):
 
 
 def image_facts(engine, name):
+    """Return what an image is, or None when it is not on the host."""
     status, document = engine.call("GET", "/images/%s/json" % quote(name))
     if status != 200:
         return None

@@ -1,26 +1,29 @@
 """Answers the controller's framed requests."""
 
-import errno
 import hashlib
 import json
 import os
 import shutil
 import struct
-import tempfile
 import threading
 import time
 
-from driver import TERMINAL
-from durable import CHUNK, sha256_file, sync_directory, write_durable
-from engine import Engine, message_of
-from errors import Gap, RunnerError, StepFailed
+import faults
+from cancelling import cancel
+from cleaning import Cleaning
+from credentials import read_credential, require_credential
+from durable import CHUNK, sync_directory, write_all, write_durable
+from errors import DamagedError, RunnerError, StepFailedError
+from faults import around
 from probe import probe
-from receipts import Execution
-from spawner import Spawner, read_exact, write_all
+from receipts import TERMINAL, Execution
+from spawner import Spawner, read_exact
 from tools import install_tool
-from trees import blob_path
+from uploads import Uploads
 
 MARKER = b"\n<<xgent-host-runner 1>>\n"
+QUIET_S = 1.0
+"""A driving process needs a moment to take its lock, so being undriven is news only later."""
 
 
 class Server:
@@ -30,41 +33,53 @@ class Server:
         self.root = root
         self.made_root = made_root
         self.spawner = Spawner(root)
+        faults.load(root)
         self.output = os.dup(1)
         os.dup2(2, 1)  # a stray print must not damage the frames
         self.write_lock = threading.Lock()
-        self.uploads = {}
+        self.uploads = Uploads(root)
+        self.uploads.sweep()
 
     def run(self):
+        """Answer until the channel ends."""
         write_all(self.output, MARKER)
         while True:
             header = read_exact(0, 8)
             if header is None:
                 return
             json_size, body_size = struct.unpack(">II", header)
-            request = json.loads(read_exact(0, json_size).decode("utf-8"))
+            content = read_exact(0, json_size)
             body = read_exact(0, body_size) if body_size else b""
+            if content is None or body is None:
+                return
+            request = json.loads(content.decode("utf-8"))
             if request["verb"] == "put":
                 self.answer(request, body)
             else:
                 threading.Thread(target=self.answer, args=(request, body), daemon=True).start()
 
     def answer(self, request, body):
+        """Carry out one verb; whatever goes wrong is answered, too."""
         try:
             verb = getattr(self, "verb_" + request["verb"])
             result = verb(request, body)
             self.reply({"id": request["id"], "ok": True, "result": result})
-        except (RunnerError, StepFailed) as error:
+        except (RunnerError, StepFailedError) as error:
             code = getattr(error, "code", "E_REMOTE_HOST")
-            facts = getattr(error, "facts", {})
-            failure = {"code": code, "message": str(error), "facts": facts}
-            self.reply({"id": request["id"], "ok": False, "error": failure})
-        except Exception as error:
-            message = "%s: %s" % (type(error).__name__, error)
-            failure = {"code": "E_REMOTE_RUNNER", "message": message, "facts": {}}
-            self.reply({"id": request["id"], "ok": False, "error": failure})
+            self.refuse(request, code, str(error), getattr(error, "facts", {}))
+        except BrokenPipeError:
+            os._exit(0)  # the controller is gone; it asks again over another connection
+        except Exception as error:  # noqa: BLE001 - the controller must get some answer
+            text = "%s: %s" % (type(error).__name__, error)
+            self.refuse(request, "E_REMOTE_RUNNER", text, {})
+
+    def refuse(self, request, code, message, facts):
+        """Answer with an error."""
+        failure = {"code": code, "message": message, "facts": facts}
+        self.reply({"id": request["id"], "ok": False, "error": failure})
 
     def reply(self, document, body=b""):
+        """Send one frame."""
         content = json.dumps(document).encode("utf-8")
         with self.write_lock:
             write_all(self.output, struct.pack(">II", len(content), len(body)) + content + body)
@@ -72,9 +87,12 @@ class Server:
     # -- facts
 
     def verb_probe(self, request, _body):
+        """Say what the host is."""
         return probe(self.root, request)
 
     def verb_install(self, request, _body):
+        """Install or verify a tool."""
+
         def progress(text):
             self.reply({"id": request["id"], "progress": text})
 
@@ -92,51 +110,17 @@ class Server:
     # -- blobs
 
     def verb_missing(self, request, _body):
-        return [item["sha256"] for item in request["blobs"] if not self.has_blob(item)]
-
-    def has_blob(self, item):
-        try:
-            return os.stat(blob_path(self.root, item["sha256"])).st_size == item["size"]
-        except FileNotFoundError:
-            return False
+        """Say which blobs are not here."""
+        return self.uploads.missing(request["blobs"])
 
     def verb_put(self, request, body):
-        """Receive blobs: several small ones in one frame, or one chunk of a large one."""
-        offset = 0
-        for item in request["blobs"]:
-            content = body[offset : offset + item["length"]]
-            offset += item["length"]
-            key = item["sha256"]
-            stream = self.uploads.get(key)
-            if stream is None:
-                directory = os.path.join(self.root, "blobs", "incoming")
-                os.makedirs(directory, mode=0o700, exist_ok=True)
-                stream = self.uploads[key] = tempfile.NamedTemporaryFile(
-                    dir=directory, delete=False
-                )
-            stream.write(content)
-            if item["last"]:
-                del self.uploads[key]
-                self.publish_blob(stream, item)
-        return
-
-    def publish_blob(self, stream, item):
-        stream.flush()
-        os.fsync(stream.fileno())
-        stream.close()
-        size = os.stat(stream.name).st_size
-        if size != item["size"] or sha256_file(stream.name) != item["sha256"]:
-            os.unlink(stream.name)
-            raise RunnerError("E_STORE_REMOTE_MISMATCH", "blob %s arrived damaged" % item["sha256"])
-        final = blob_path(self.root, item["sha256"])
-        os.makedirs(os.path.dirname(final), mode=0o700, exist_ok=True)
-        os.chmod(stream.name, 0o400)
-        os.replace(stream.name, final)
-        sync_directory(os.path.dirname(final))
+        """Receive blobs."""
+        self.uploads.put(request["blobs"], body)
 
     # -- executions
 
     def verb_accept(self, request, _body):
+        """Register executions."""
         return {item["uuid"]: self.accept(item) for item in request["executions"]}
 
     def accept(self, item):
@@ -144,14 +128,21 @@ class Server:
         content = item["request"].encode("utf-8")
         sha256 = hashlib.sha256(content).hexdigest()
         execution = Execution(self.root, item["uuid"])
-        if execution.exists():
-            same = execution.receipts()[0]["request_sha256"] == sha256
-            return "accepted" if same else "conflict"
-        os.makedirs(execution.path, mode=0o700, exist_ok=True)
-        write_durable(os.path.join(execution.path, "request.json"), content)
-        sync_directory(os.path.dirname(execution.path))
-        execution.record("accepted", request_sha256=sha256)
-        return "accepted"
+        if not execution.receipts():
+            os.makedirs(execution.path, mode=0o700, exist_ok=True)
+            lock = execution.lock(5)
+            if lock is None:
+                raise RunnerError("E_REMOTE_BUSY", "%s is being accepted" % item["uuid"])
+            try:
+                if not execution.receipts():
+                    with around("accept.request", execution.uuid):
+                        write_durable(os.path.join(execution.path, "request.json"), content)
+                    sync_directory(os.path.dirname(execution.path))
+                    execution.record("accepted", request_sha256=sha256)
+            finally:
+                os.close(lock)
+        same = execution.receipts()[0]["request_sha256"] == sha256
+        return "accepted" if same else "conflict"
 
     def verb_drive(self, request, body):
         """Start driving what is not driven; the body is the credential, kept in memory only."""
@@ -159,51 +150,38 @@ class Server:
         host_file = request.get("credential_file")
         if host_file:
             secrets["credential"] = read_credential(host_file)
+        for content in secrets.values():
+            require_credential(content)
         for uuid in request["uuids"]:
             if not Execution(self.root, uuid).driven():
                 self.spawner.drive(uuid, secrets if request["with_secret"] else {})
-        return
+
+    def verb_cancel(self, request, _body):
+        """Cancel executions and return the state of each."""
+        socket_path = request["socket"]
+        return {uuid: cancel(self.root, uuid, socket_path) for uuid in request["uuids"]}
 
     def verb_observe(self, request, _body):
         """Answer when something is new for one of the executions, or after `wait_s`."""
         started = time.monotonic()
-        pause = 0.01
+        watched = {uuid: Watched(self.root, uuid, seen) for uuid, seen in request["seen"].items()}
         while True:
-            found = {uuid: self.observe(uuid, seen) for uuid, seen in request["seen"].items()}
             waited = time.monotonic() - started
-            if waited >= request["wait_s"] or any(
-                self.is_news(item, waited) for item in found.values()
-            ):
-                return found
-            time.sleep(pause)
-            pause = min(pause * 1.5, 0.2)
-
-    @staticmethod
-    def is_news(item, waited):
-        """A driving process needs a moment to take its lock, so being undriven is news late."""
-        if item["receipts"] or item["state"] in ("absent", "damaged"):
-            return True
-        return waited > 1.0 and not item["driven"] and item["state"] not in TERMINAL
-
-    def observe(self, uuid, seen):
-        execution = Execution(self.root, uuid)
-        driven = execution.driven() if os.path.isdir(execution.path) else False
-        try:
-            receipts = execution.receipts()
-        except (Gap, ValueError, KeyError) as error:
-            return {"state": "damaged", "driven": driven, "receipts": [], "detail": str(error)}
-        if not receipts:
-            return {"state": "absent", "driven": False, "receipts": []}
-        return {"state": receipts[-1]["kind"], "driven": driven, "receipts": receipts[seen:]}
+            news = [item.is_news(waited) for item in watched.values()]
+            if waited >= request["wait_s"] or any(news):
+                return {uuid: item.look() for uuid, item in watched.items()}
+            # Soon after for what is quick, seldom for what takes long.
+            time.sleep(min(0.2, max(0.005, waited * 0.03), request["wait_s"] - waited))
 
     def verb_fetch(self, request, _body):
         """Send exported bytes as chunks, each object once."""
         for uuid, sha256 in request["objects"]:
-            path = os.path.join(self.root, "executions", uuid, "objects", sha256)
+            path = os.path.join(Execution(self.root, uuid).path, "objects", sha256)
             try:
-                stream = open(path, "rb")
+                stream = open(path, "rb")  # noqa: SIM115 - closed below
             except FileNotFoundError:
-                raise RunnerError("E_STORE_REMOTE_MISSING", "object %s is not there" % sha256)
+                text = "object %s is not there" % sha256
+                raise RunnerError("E_STORE_REMOTE_MISSING", text) from None
             with stream:
                 chunk = stream.read(CHUNK)
                 while True:
@@ -213,69 +191,66 @@ class Server:
                     if not following:
                         break
                     chunk = following
-        return
+
+    # -- removal
 
     def verb_cleanup(self, request, _body):
-        return {uuid: self.clean(uuid, request["socket"]) for uuid in request["uuids"]}
+        """Remove what ended executions own; return the receipts."""
+        cleaning = Cleaning(self.root, request["socket"])
+        return {uuid: cleaning.clean(uuid) for uuid in request["uuids"]}
 
-    def clean(self, uuid, socket_path):
-        """Remove what the receipts own, and nothing else; the receipts stay (V7)."""
-        execution = Execution(self.root, uuid)
-        lock = execution.lock()
-        if lock is None:
-            raise RunnerError("E_REMOTE_BUSY", "execution %s is still driven" % uuid)
+    def verb_residue(self, request, _body):
+        """List what carries our label or name."""
+        return Cleaning(self.root, request["socket"]).residue()
+
+    def verb_remove(self, request, _body):
+        """Remove residue by exact name; return the names of what was removed."""
+        return Cleaning(self.root, request["socket"]).remove(request["names"])
+
+
+class Watched:
+    """One execution that an observer waits for; a look that finds nothing new costs one stat."""
+
+    def __init__(self, root, uuid, seen):
+        self.execution = Execution(root, uuid)
+        self.seen = seen
+        self.size = None
+        self.asked = 0.0
+
+    def is_news(self, waited):
+        """Say whether an observer must be told."""
         try:
-            recorded = execution.find("cleaned")
-            if recorded:
-                return recorded
-            if execution.receipts()[-1]["kind"] not in TERMINAL:
-                raise RunnerError("E_REMOTE_BUSY", "execution %s has not ended" % uuid)
-            removed = self.remove_container(execution, Engine(socket_path))
-            for name in ("objects", "secret"):
-                shutil.rmtree(os.path.join(execution.path, name), ignore_errors=True)
-            for name in os.listdir(execution.path):
-                if name not in ("request.json", "receipts.jsonl", "lock", "drive.log"):
-                    os.unlink(os.path.join(execution.path, name))
-            return execution.record("cleaned", removed=removed)
-        finally:
-            os.close(lock)
+            size = os.stat(self.execution.receipts_path).st_size
+        except FileNotFoundError:
+            return True
+        if size != self.size:
+            self.size = size
+            item = self.look()
+            return bool(item["receipts"]) or item["state"] in ("absent", "damaged")
+        if waited - self.asked < QUIET_S:
+            return False
+        self.asked = waited
+        item = self.look()
+        return not item["driven"] and item["state"] not in TERMINAL
 
-    def remove_container(self, execution, engine):
-        removed = []
-        found = engine.inspect(execution.name)
-        if found is not None:
-            labels = found["Config"].get("Labels") or {}
-            if labels.get("xgent.execution") != execution.uuid:
-                raise RunnerError("E_REMOTE_FOREIGN", "%s is not ours" % execution.name)
-            status, document = engine.call(
-                "DELETE", "/containers/%s?force=1&v=1" % found["Id"], timeout=300
-            )
-            if status not in (204, 404):
-                raise RunnerError("E_REMOTE_ENGINE", "remove: %s" % message_of(document))
-            removed.append(found["Id"])
-        status, document = engine.call("GET", "/volumes/" + execution.volume)
-        if (
-            status == 200
-            and (document.get("Labels") or {}).get("xgent.execution") == execution.uuid
-        ):
-            status, document = engine.call("DELETE", "/volumes/" + execution.volume)
-            if status not in (204, 404):
-                raise RunnerError("E_REMOTE_ENGINE", "remove volume: %s" % message_of(document))
-            removed.append(execution.volume)
-        return removed
+    def look(self):
+        """Return the state, whether it is driven, and the receipts that are new."""
+        try:
+            driven = self.execution.driven()
+            receipts = self.execution.receipts()
+        except DamagedError as error:
+            return {"state": "damaged", "driven": driven, "receipts": [], "detail": str(error)}
+        if not receipts:
+            return {"state": "absent", "driven": False, "receipts": []}
+        # A request to cancel is no state of its own: it changes where the execution goes.
+        states = [item["kind"] for item in receipts if item["kind"] != "cancel_requested"]
+        return {"state": states[-1], "driven": driven, "receipts": receipts[self.seen :]}
 
 
 def remove_if_empty(path):
+    """Remove a directory that is empty."""
     try:
-        os.rmdir(path)
-    except OSError as error:
-        if error.errno not in (errno.ENOENT, errno.ENOTEMPTY, errno.EEXIST):
-            raise
-
-
-def read_credential(path):
-    try:
-        with open(os.path.expanduser(path), "rb") as stream:
-            return stream.read()
-    except OSError as error:
-        raise RunnerError("E_REMOTE_CREDENTIAL", "%s: %s" % (path, error.strerror), path=path)
+        if not os.listdir(path):
+            os.rmdir(path)
+    except FileNotFoundError:
+        pass

@@ -8,6 +8,7 @@ import struct
 import threading
 
 from driver import drive
+from durable import write_all
 
 
 class Spawner:
@@ -30,23 +31,31 @@ class Spawner:
         self.lock = threading.Lock()
 
     def drive(self, uuid, secrets):
+        """Drive an execution in a process of its own."""
         encoded = {key: base64.b64encode(value).decode("ascii") for key, value in secrets.items()}
         message = json.dumps({"uuid": uuid, "secrets": encoded}).encode("utf-8")
         with self.lock:
-            write_all(self.write_end, struct.pack(">I", len(message)) + message)
+            try:
+                write_all(self.write_end, struct.pack(">I", len(message)) + message)
+            except BrokenPipeError:
+                # Without its child this server is of no use; the controller starts another.
+                os._exit(70)
 
 
 def spawner_loop(root, read_end):
-    signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+    """Fork for every message; a child of its own session holds nothing of the connection."""
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nobody waits for them: no zombies
     null = os.open(os.devnull, os.O_RDWR)
     for descriptor in (0, 1, 2):
         os.dup2(null, descriptor)
+    os.close(null)
     os.setsid()
     while True:
         header = read_exact(read_end, 4)
-        if header is None:
+        content = None if header is None else read_exact(read_end, struct.unpack(">I", header)[0])
+        if content is None:
             return
-        message = json.loads(read_exact(read_end, struct.unpack(">I", header)[0]).decode("utf-8"))
+        message = json.loads(content.decode("utf-8"))
         secrets = {key: base64.b64decode(value) for key, value in message["secrets"].items()}
         if os.fork() == 0:
             os.close(read_end)
@@ -60,17 +69,13 @@ def spawner_loop(root, read_end):
                 os._exit(code)
 
 
-def write_all(descriptor, content):
-    view = memoryview(content)
-    while view:
-        view = view[os.write(descriptor, view) :]
-
-
 def read_exact(descriptor, size):
-    content = b""
-    while len(content) < size:
-        chunk = os.read(descriptor, size - len(content))
+    """Return exactly `size` bytes, or None when the other side ended."""
+    parts, left = [], size
+    while left:
+        chunk = os.read(descriptor, min(left, 1 << 20))
         if not chunk:
             return None
-        content += chunk
-    return content
+        parts.append(chunk)
+        left -= len(chunk)
+    return b"".join(parts)

@@ -35,6 +35,7 @@ def install_tool(root, request, progress):
 
 
 def fetch_tool(directory, request, progress):
+    """Download, check and unpack a tool, and give it its name when all is done."""
     registry = (request["registry"] or npm_registry()).rstrip("/")
     address = "%s/%s/%s" % (registry, request["package"].replace("/", "%2f"), request["version"])
     progress("reading metadata of %s %s" % (request["package"], request["version"]))
@@ -48,7 +49,11 @@ def fetch_tool(directory, request, progress):
             expected=request["integrity"],
             found=str(distribution.get("integrity")),
         )
-    staging = tempfile.mkdtemp(prefix=".new-", dir=os.path.dirname(directory))
+    parent, prefix = os.path.dirname(directory), ".new-%s-" % request["name"]
+    for name in os.listdir(parent):
+        if name.startswith(prefix):  # left by a crash; this tool's lock is held
+            shutil.rmtree(os.path.join(parent, name), ignore_errors=True)
+    staging = tempfile.mkdtemp(prefix=prefix, dir=parent)
     try:
         archive = os.path.join(staging, "package.tgz")
         download(distribution["tarball"], archive, request["integrity"], progress)
@@ -67,7 +72,9 @@ def fetch_tool(directory, request, progress):
 
 def npm_registry():
     """Return the registry of the host's npm configuration."""
-    configured = os.environ.get("NPM_CONFIG_REGISTRY") or os.environ.get("npm_config_registry")
+    configured = os.environ.get("NPM_CONFIG_REGISTRY") or os.environ.get(
+        "npm_config_registry"  # noqa: SIM112 - npm reads this spelling, too
+    )
     if configured:
         return configured
     npm = shutil.which("npm", path=os.environ.get("PATH", "") + ":/usr/local/bin:/usr/bin")
@@ -78,6 +85,7 @@ def npm_registry():
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
             timeout=60,
+            check=False,
         )
         found = done.stdout.decode("utf-8", "replace").strip()
         if found.startswith("http"):
@@ -96,13 +104,17 @@ def npm_registry():
 
 
 def fetch(address):
+    """Return the open response of an address."""
     try:
         return urllib.request.urlopen(address, timeout=120)
     except (urllib.error.URLError, OSError) as error:
-        raise RunnerError("E_REMOTE_TOOL_DOWNLOAD", "%s: %s" % (address.split("?")[0], error))
+        raise RunnerError(
+            "E_REMOTE_TOOL_DOWNLOAD", "%s: %s" % (address.split("?")[0], error)
+        ) from error
 
 
 def download(address, target, integrity, progress):
+    """Download a package and check its SHA-512."""
     digest, size, shown = hashlib.sha512(), 0, 0
     with fetch(address) as response, open(target, "wb") as stream:
         for chunk in iter(lambda: response.read(CHUNK), b""):
@@ -143,6 +155,7 @@ def unpack(archive_path, tree, prefix):
 
 
 def tool_manifest(tree):
+    """Return mode, size and hash of every file of a tree."""
     files = {}
     for parent, _directories, names in os.walk(tree):
         for name in names:
@@ -159,6 +172,7 @@ def tool_manifest(tree):
 
 
 def verify_tool(directory):
+    """Compare a tool with its manifest, byte for byte, and return the manifest's digests."""
     with open(os.path.join(directory, "manifest.json"), "rb") as stream:
         content = stream.read()
     expected = json.loads(content.decode("utf-8"))

@@ -1,4 +1,7 @@
-"""Trees of files: from requests and archives, to archives, and what changes them."""
+"""Trees of files: from requests and archives, to archives, and what changes them.
+
+Files are streamed: a node says how its bytes are opened, and nobody holds a whole file.
+"""
 
 import hashlib
 import io
@@ -6,24 +9,25 @@ import os
 import tarfile
 
 from durable import CHUNK, path_bytes, path_text
-from errors import StepFailed
+from errors import StepFailedError
 
 
 class Node:
-    """One path of a tree: its kind, mode, owner and where its bytes are."""
+    """One path of a tree: its kind, mode, owner and how its bytes are opened."""
 
-    __slots__ = ("kind", "mode", "owner", "target", "size", "sha256", "reader")
+    __slots__ = ("kind", "mode", "owner", "target", "size", "sha256", "open")
 
-    def __init__(self, kind, mode, owner, target=None, size=0, sha256=None, reader=None):
+    def __init__(self, kind, mode, owner, target=None, size=0, sha256=None, opener=None):
         self.kind = kind
         self.mode = mode
         self.owner = owner
         self.target = target
         self.size = size
         self.sha256 = sha256
-        self.reader = reader
+        self.open = opener
 
     def fact(self):
+        """Return what a delivery compares."""
         return {
             "kind": self.kind,
             "mode": self.mode,
@@ -31,6 +35,16 @@ class Node:
             "size": self.size,
             "target": None if self.target is None else path_text(self.target),
         }
+
+    def content(self):
+        """Return the whole content, for files that are known to be small."""
+        with self.open() as stream:
+            return stream.read(self.size)
+
+
+def bytes_node(content, mode=0o644, owner=0):
+    """Return the node of a file with that content."""
+    return Node("file", mode, owner, size=len(content), opener=lambda: io.BytesIO(content))
 
 
 def entry_nodes(entries, root, owner):
@@ -40,7 +54,7 @@ def entry_nodes(entries, root, owner):
         node = Node(entry["kind"], entry["mode"], owner)
         if entry["kind"] == "file":
             node.size, node.sha256 = entry["size"], entry["sha256"]
-            node.reader = blob_reader(root, entry["sha256"], entry["size"])
+            node.open = blob_opener(root, entry["sha256"], entry["size"])
         elif entry["kind"] == "link":
             node.target = path_bytes(entry["target"])
         nodes[path_bytes(entry["path"])] = node
@@ -48,23 +62,54 @@ def entry_nodes(entries, root, owner):
 
 
 def blob_path(root, sha256):
+    """Return where an uploaded blob is kept."""
     return os.path.join(root, "blobs", sha256[:2], sha256[2:])
 
 
-def blob_reader(root, sha256, size):
-    def read():
-        path = blob_path(root, sha256)
+def blob_opener(root, sha256, size):
+    """Return a function that opens a blob; its bytes are checked while they are read."""
+    return lambda: BlobReader(blob_path(root, sha256), sha256, size)
+
+
+class BlobReader:
+    """An uploaded blob; reading its last byte fails when it was damaged on the host."""
+
+    def __init__(self, path, sha256, size):
+        self.path = path
+        self.sha256 = sha256
+        self.left = size
+        self.digest = hashlib.sha256()
         try:
-            with open(path, "rb") as stream:
-                content = stream.read()
+            self.stream = open(path, "rb")  # noqa: SIM115 - closed by __exit__
         except FileNotFoundError:
-            raise StepFailed("stage", "blob_missing", "blob %s is not on the host" % sha256)
-        if len(content) != size or hashlib.sha256(content).hexdigest() != sha256:
-            os.unlink(path)
-            raise StepFailed("stage", "blob_damaged", "blob %s was damaged on the host" % sha256)
+            text = "blob %s is not on the host" % sha256
+            raise StepFailedError("stage", "blob_missing", text) from None
+        self.check(os.fstat(self.stream.fileno()).st_size == size)
+
+    def __enter__(self):
+        """Return the reader itself."""
+        return self
+
+    def __exit__(self, *_):
+        """Close the file."""
+        self.stream.close()
+
+    def read(self, size):
+        """Read up to `size` bytes."""
+        content = self.stream.read(size)
+        self.digest.update(content)
+        self.left -= len(content)
+        if content and self.left == 0:
+            self.check(self.digest.hexdigest() == self.sha256)
         return content
 
-    return read
+    def check(self, good):
+        """Remove a damaged blob, so that it is sent again, and fail."""
+        if not good:
+            self.stream.close()
+            os.unlink(self.path)
+            text = "blob %s was damaged on the host" % self.sha256
+            raise StepFailedError("stage", "blob_damaged", text)
 
 
 def tar_nodes(tar_path, strict=True):
@@ -74,35 +119,44 @@ def tar_nodes(tar_path, strict=True):
     become copies. FIFOs and sockets are dropped; devices are refused when `strict`, else dropped.
     """
     nodes = {}
-    archive = tarfile.open(tar_path, "r:", errors="surrogateescape", encoding="utf-8")
-    for member in archive:
-        raw = member.name.encode("utf-8", "surrogateescape").strip(b"/")
-        parts = raw.split(b"/")[1:]
-        if not parts or b".." in parts:
-            continue
-        name = b"/".join(parts)
-        mode = member.mode & 0o777
-        if member.isdir():
-            nodes[name] = Node("dir", mode, member.uid)
-        elif member.issym():
-            target = member.linkname.encode("utf-8", "surrogateescape")
-            nodes[name] = Node("link", 0o777, member.uid, target=target)
-        elif member.isreg():
-            digest, size = hash_member(archive, member)
-            reader = member_reader(tar_path, member.offset_data, size)
-            nodes[name] = Node("file", mode, member.uid, size=size, sha256=digest, reader=reader)
-        elif member.islnk():
-            linked = member.linkname.encode("utf-8", "surrogateescape").strip(b"/")
-            original = nodes.get(b"/".join(linked.split(b"/")[1:]))
-            if original is not None:
-                nodes[name] = original
-        elif strict and (member.ischr() or member.isblk()):
-            raise StepFailed("workspace", "device_file", "%r is a device" % name)
-    archive.close()
-    return nodes
+    with tarfile.open(tar_path, "r:", errors="surrogateescape", encoding="utf-8") as archive:
+        while True:
+            member = archive.next()
+            if member is None:
+                return nodes
+            archive.members.clear()  # it would keep every member of a large tree
+            raw = member.name.encode("utf-8", "surrogateescape").strip(b"/")
+            parts = raw.split(b"/")[1:]
+            if not parts or b".." in parts:
+                continue
+            name = b"/".join(parts)
+            node = member_node(archive, tar_path, member, nodes)
+            if node is not None:
+                nodes[name] = node
+            elif strict and (member.ischr() or member.isblk()):
+                raise StepFailedError("workspace", "device_file", "%r is a device" % name)
+
+
+def member_node(archive, tar_path, member, nodes):
+    """Return the node of one member; None for what cannot be delivered."""
+    mode = member.mode & 0o777
+    if member.isdir():
+        return Node("dir", mode, member.uid)
+    if member.issym():
+        target = member.linkname.encode("utf-8", "surrogateescape")
+        return Node("link", 0o777, member.uid, target=target)
+    if member.isreg():
+        digest, size = hash_member(archive, member)
+        opener = member_opener(tar_path, member.offset_data, size)
+        return Node("file", mode, member.uid, size=size, sha256=digest, opener=opener)
+    if member.islnk():
+        linked = member.linkname.encode("utf-8", "surrogateescape").strip(b"/")
+        return nodes.get(b"/".join(linked.split(b"/")[1:]))
+    return None
 
 
 def hash_member(archive, member):
+    """Return SHA-256 and size of a member."""
     digest, size = hashlib.sha256(), 0
     stream = archive.extractfile(member)
     for chunk in iter(lambda: stream.read(CHUNK), b""):
@@ -111,18 +165,37 @@ def hash_member(archive, member):
     return digest.hexdigest(), size
 
 
-def member_reader(tar_path, offset, size):
-    def read():
-        with open(tar_path, "rb") as stream:
-            stream.seek(offset)
-            return stream.read(size)
+def member_opener(tar_path, offset, size):
+    """Return a function that opens a member of an archive."""
+    return lambda: PartReader(tar_path, offset, size)
 
-    return read
+
+class PartReader:
+    """A part of a file, read as if it were a file."""
+
+    def __init__(self, path, offset, size):
+        self.stream = open(path, "rb")  # noqa: SIM115 - closed by __exit__
+        self.stream.seek(offset)
+        self.left = size
+
+    def __enter__(self):
+        """Return the reader itself."""
+        return self
+
+    def __exit__(self, *_):
+        """Close the file."""
+        self.stream.close()
+
+    def read(self, size):
+        """Read up to `size` bytes of the part."""
+        content = self.stream.read(min(size, self.left))
+        self.left -= len(content)
+        return content
 
 
 def write_tar(stream, prefix, nodes, owner):
     """Write `nodes` below `prefix` as a tar that the engine can unpack."""
-    archive = tarfile.open(
+    archive = tarfile.open(  # noqa: SIM115 - on a failure nothing of it is used
         fileobj=stream,
         mode="w|",
         format=tarfile.GNU_FORMAT,
@@ -135,16 +208,17 @@ def write_tar(stream, prefix, nodes, owner):
         info = tarfile.TarInfo(path.strip(b"/").decode("utf-8", "surrogateescape"))
         info.mode, info.mtime = node.mode, 0
         info.uid = info.gid = node.owner if owner is None else owner
-        content = None
-        if node.kind == "dir":
-            info.type = tarfile.DIRTYPE
-        elif node.kind == "link":
-            info.type = tarfile.SYMTYPE
-            info.linkname = node.target.decode("utf-8", "surrogateescape")
+        if node.kind == "file":
+            info.size = node.size
+            with node.open() as content:
+                archive.addfile(info, content)
         else:
-            content = node.reader()
-            info.size = len(content)
-        archive.addfile(info, None if content is None else io.BytesIO(content))
+            info.type = tarfile.DIRTYPE
+            if node.kind == "link":
+                info.type = tarfile.SYMTYPE
+                info.linkname = node.target.decode("utf-8", "surrogateescape")
+            archive.addfile(info)
+        archive.members.clear()
     archive.close()
 
 
@@ -152,33 +226,46 @@ def with_parents(nodes, owner):
     """Add the directories that the paths need and that nobody listed."""
     complete = dict(nodes)
     for name in nodes:
-        parts = name.split(b"/")[:-1]
-        for depth in range(1, len(parts) + 1):
-            complete.setdefault(b"/".join(parts[:depth]), Node("dir", 0o755, owner))
+        parent = name.rpartition(b"/")[0]
+        while parent and parent not in complete:
+            complete[parent] = Node("dir", 0o755, owner)
+            parent = parent.rpartition(b"/")[0]
     return complete
 
 
 def put_node(nodes, name, node):
+    """Place one path; a directory that becomes something else takes its content along."""
     existing = nodes.get(name)
-    if existing is not None and existing.kind == "dir" and node.kind == "dir":
-        return
     if existing is not None and existing.kind == "dir":
-        remove_path(nodes, name)
+        if node.kind == "dir":
+            return
+        remove_paths(nodes, [name])
     nodes[name] = node
 
 
-def remove_path(nodes, name):
-    for other in [key for key in nodes if key == name or key.startswith(name + b"/")]:
+def remove_paths(nodes, names):
+    """Remove paths and everything below them."""
+    removed = set(names)
+    if not removed:
+        return
+    for other in [key for key in nodes if is_below(key, removed)]:
         del nodes[other]
 
 
+def is_below(name, removed):
+    """Say whether a path or a directory above it is removed."""
+    while name:
+        if name in removed:
+            return True
+        name = name.rpartition(b"/")[0]
+    return False
+
+
 def apply_changes(nodes, changes, root, owner):
-    """Apply a delivery: removals first, deepest first, then what is new or different."""
-    for change in sorted(changes, key=lambda item: item["path"], reverse=True):
-        if change["after"] is None:
-            remove_path(nodes, path_bytes(change["path"]))
-    for change in sorted(changes, key=lambda item: item["path"]):
-        if change["after"] is not None:
-            entry = dict(change["after"], path=change["path"])
-            for name, node in with_parents(entry_nodes([entry], root, owner), owner).items():
-                put_node(nodes, name, node)
+    """Apply a delivery: removals first, then what is new or different."""
+    gone = [path_bytes(item["path"]) for item in changes if item["after"] is None]
+    remove_paths(nodes, gone)
+    entries = [dict(item["after"], path=item["path"]) for item in changes if item["after"]]
+    overlay = with_parents(entry_nodes(entries, root, owner), owner)
+    for name in sorted(overlay):
+        put_node(nodes, name, overlay[name])

@@ -1,0 +1,122 @@
+"""The runner is one archive for any Python from 3.8 on, and nothing else."""
+
+from __future__ import annotations
+
+import ast
+import importlib.util
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+PAYLOAD = Path(__file__).parents[2] / "xgent_evolve" / "payload"
+MODULES = sorted((PAYLOAD / "host_runner").glob("*.py"))
+
+
+def old_python() -> str | None:
+    """Return a Python 3.8, or None."""
+    found = shutil.which("python3.8")
+    places = [found, *Path.home().glob(".pyenv/versions/3.8.*/bin/python")]
+    for place in filter(None, places):
+        done = subprocess.run([place, "-V"], capture_output=True, text=True, check=False)
+        if done.returncode == 0 and done.stdout.startswith("Python 3.8."):
+            return str(place)
+    return None
+
+
+def test_every_module_is_written_in_the_syntax_of_python_3_8() -> None:
+    for path in MODULES:
+        tree = ast.parse(path.read_text(), path.name, feature_version=(3, 8))
+        # The grammar of today reads parenthesised items of `with` for every version.
+        for node in ast.walk(tree):
+            if isinstance(node, ast.With) and len(node.items) > 1:
+                head = path.read_text().splitlines()[node.lineno - 1]
+                assert not head.rstrip().endswith("("), f"{path.name}:{node.lineno}"
+
+
+def test_every_import_is_of_the_standard_library_or_of_the_archive() -> None:
+    own = {path.stem for path in MODULES}
+    for path in MODULES:
+        for node in ast.walk(ast.parse(path.read_text())):
+            names = [item.name for item in node.names] if isinstance(node, ast.Import) else []
+            names += [node.module] if isinstance(node, ast.ImportFrom) else []
+            assert {name.split(".")[0] for name in names} <= own | sys.stdlib_module_names
+
+
+def test_files_and_functions_stay_small_enough_to_be_read() -> None:
+    for path in MODULES:
+        assert len(path.read_text().splitlines()) <= 400
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.FunctionDef):
+                assert node.end_lineno - node.lineno < 50, f"{path.name}: {node.name}"
+
+
+def test_every_point_in_the_code_is_listed() -> None:
+    source = "".join(path.read_text() for path in MODULES)
+    named = set(re.findall(r'(?:around|point)\("([a-z._]+)"', source)) - {"start_"}
+    [listed] = re.findall(r"EFFECTS = \((.*?)\)", source, re.DOTALL)
+    assert named - {"receipt."} == set(re.findall(r'"([a-z._]+)"', listed))
+    supervisor = re.findall(
+        r"^ *point ([a-z.]+)$", (PAYLOAD / "supervisor.sh").read_text(), re.MULTILINE
+    )
+    [listed] = re.findall(r"SUPERVISOR = \((.*?)\)", source, re.DOTALL)
+    wanted = {name.removeprefix("supervisor.") for name in re.findall(r'"([a-z._]+)"', listed)}
+    assert set(supervisor) == wanted
+
+
+@pytest.mark.engine
+@pytest.mark.skipif(old_python() is None, reason="the syntax is checked; no Python 3.8 is here")
+def test_the_archive_carries_out_an_execution_with_python_3_8(kit: Any) -> None:
+    runner = kit.runner(python=old_python())
+    probe = runner.ask("probe", docker_path=kit.docker, socket=kit.socket, images=[])
+    assert probe["python"].startswith("3.8.")
+    work = kit.work("echo new >new; exit 3", from_image="/srv")
+    result = runner.execute(work)
+    assert result.record["exit_code"] == 3
+    assert [change["path"] for change in result.delivery["changes"]] == ["new"]
+    assert runner.ask("residue", socket=kit.socket)
+    assert runner.clean(work)["kind"] == "cleaned"
+
+
+# What is pure is tried with everything.
+
+
+@pytest.fixture(scope="module")
+def redaction() -> Iterator[ModuleType]:
+    path = PAYLOAD / "host_runner" / "redaction.py"
+    spec = importlib.util.spec_from_file_location("xgent_test_redaction", path)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    yield module
+
+
+SECRETS = st.lists(st.text("ab", min_size=1, max_size=6).map(str.encode), max_size=4)
+
+
+@given(secrets=SECRETS, parts=st.lists(st.text("abc", max_size=9).map(str.encode), max_size=9))
+def test_redaction_does_not_depend_on_where_the_chunks_end(
+    redaction: ModuleType, secrets: list[bytes], parts: list[bytes]
+) -> None:
+    whole = redaction.Redactor(secrets)
+    expected = b"".join(whole.clean([b"".join(parts)]))
+    pieces = redaction.Redactor(secrets)
+    assert b"".join(pieces.clean(parts)) == expected
+    assert pieces.count == whole.count
+    assert not any(secret in part for secret in secrets for part in expected.split(redaction.MARK))
+
+
+def test_the_leaves_of_a_credential_are_secret_and_its_short_words_are_not(
+    redaction: ModuleType,
+) -> None:
+    content = b'{"mode": "apikey", "tokens": [{"id": "0123456789abcdef"}], "n": 1}\n'
+    assert set(redaction.secret_values(content)) == {content.strip(), b"0123456789abcdef"}
+    assert redaction.secret_values(b"plain-secret\n") == [b"plain-secret"]
+    assert redaction.secret_values(None) == []

@@ -1,0 +1,102 @@
+"""Waits for the end of a started command, hands over its credential, passes a cancellation on."""
+
+import os
+import threading
+import time
+
+from engine import patiently
+from errors import GapError
+from faults import around
+
+CANCEL_PAUSE_S = 2.0
+
+
+class Ending:
+    """From `started` to `exited`."""
+
+    def __init__(self, execution, request, engine, credential):
+        self.execution = execution
+        self.request = request
+        self.engine = engine
+        self.credential = credential
+        self.limit = time.monotonic() + request["limit_s"] + request["grace_s"]
+        self.receipts_size = -1
+        self.cancelled = False
+        self.told = 0.0
+
+    def run(self, container):
+        """Record how the container ended, and that the credential ended with it."""
+        if not self.execution.find("exited"):
+            state, forced = self.attend(container)
+            self.execution.record(
+                "exited",
+                forced=forced,
+                engine={
+                    "exit_code": state["ExitCode"],
+                    "oom_killed": state["OOMKilled"],
+                    "started_at": state["StartedAt"],
+                    "finished_at": state["FinishedAt"],
+                },
+            )
+        if self.request["secrets"]:
+            self.credential.remove_pipe()
+            # Its only copy was in the container's memory file system, which ended with it.
+            self.execution.record("credential_destroyed", where="container memory, host pipe")
+
+    def attend(self, container):
+        """Feed the credential while the container runs."""
+        stop = threading.Event()
+        feeder = threading.Thread(target=self.credential.feed, args=(stop,))
+        feeder.start()
+        try:
+            with around("wait", self.execution.uuid):
+                return self.wait(container)
+        finally:
+            stop.set()
+            feeder.join()
+
+    def wait(self, container):
+        """Return the state of the ended container, and whether it was ended by force."""
+        forced = quick = False
+        while True:
+            state = patiently(lambda: self.state_of(container))
+            if not state["Running"]:
+                return state, forced
+            if quick:
+                time.sleep(0.2)
+            if time.monotonic() > self.limit:
+                forced = True
+                # A paused container cannot be killed.
+                self.signal(container, "unpause")
+                self.signal(container, "kill")
+            began = time.monotonic()
+            left = max(self.limit - began, 1.0)
+            self.engine.wait_end(container, left, lambda: self.look_for_cancel(container))
+            quick = time.monotonic() - began < 0.05
+
+    def state_of(self, container):
+        """Return the engine's state of a container; GapError when it is gone."""
+        found = self.engine.inspect(container)
+        if found is None:
+            raise GapError("container %s is gone and no result was captured" % container[:12])
+        return found["State"]
+
+    def signal(self, container, action):
+        """Send an action to the container; that it has ended already is fine."""
+        patiently(lambda: self.engine.call("POST", "/containers/%s/%s" % (container, action)))
+
+    def look_for_cancel(self, container):
+        """Pass a cancellation on, again and again; say whether it changed the limit."""
+        noticed = False
+        size = os.stat(self.execution.receipts_path).st_size
+        if size != self.receipts_size and not self.cancelled:
+            self.receipts_size = size
+            self.cancelled = self.execution.find("cancel_requested") is not None
+            noticed = self.cancelled
+            if noticed:
+                self.limit = min(self.limit, time.monotonic() + self.request["grace_s"])
+        if self.cancelled and time.monotonic() - self.told > CANCEL_PAUSE_S:
+            self.told = time.monotonic()
+            with around("cancel.tell", self.execution.uuid):
+                self.signal(container, "kill?signal=TERM")
+        return noticed

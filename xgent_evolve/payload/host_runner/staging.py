@@ -1,0 +1,170 @@
+"""Fills a created container: the workspace, the inputs, the supervisor; starts nothing."""
+
+import contextlib
+import fcntl
+import hashlib
+import os
+import tarfile
+import tempfile
+
+from durable import (
+    TEMPORARY,
+    canonical,
+    path_bytes,
+    path_text,
+    remove_if_there,
+    remove_leftovers,
+    sync_directory,
+    write_durable,
+)
+from engine import message_of
+from errors import EngineAwayError, StepFailedError
+from export import CONTROL
+from faults import around, supervisor_fault
+from trees import (
+    Node,
+    apply_changes,
+    bytes_node,
+    entry_nodes,
+    put_node,
+    remove_paths,
+    tar_nodes,
+    with_parents,
+    write_tar,
+)
+
+
+class Staging:
+    """Puts into one container what its request names."""
+
+    def __init__(self, execution, request, engine, container):
+        self.execution = execution
+        self.request = request
+        self.engine = engine
+        self.container = container
+
+    def run(self):
+        """Fill the container and return what the receipt `staged` says."""
+        plan, uuid = self.request["workspace"], self.execution.uuid
+        workspace = self.workspace_nodes()
+        baseline = {path_text(name): node.fact() for name, node in workspace.items() if name}
+        content = canonical(baseline)
+        with around("stage.baseline", uuid):
+            write_durable(os.path.join(self.execution.path, "baseline.json"), content)
+        # A path of the image may be a link; the volume lies where it leads.
+        path = self.engine.resolve(self.container, plan["path"])
+        with around("stage.workspace", uuid):
+            self.put(path.encode("utf-8"), workspace, plan["owner"])
+        with around("stage.inputs", uuid):
+            self.put(b"", self.input_nodes(), None)
+        return {
+            "baseline_sha256": hashlib.sha256(content).hexdigest(),
+            "workspace_paths": len(baseline),
+            "workspace_path": path,
+        }
+
+    def put(self, prefix, nodes, owner):
+        """Unpack nodes in the container."""
+        with tempfile.TemporaryFile(dir=self.execution.path) as stream:
+            write_tar(stream, prefix, nodes, owner)
+            stream.seek(0)
+            self.engine.put_archive(self.container, "/", stream)
+
+    def take_token(self):
+        """Take the token that the supervisor must take before the command; then it runs none."""
+        name = (CONTROL.strip("/") + "/token").encode("ascii")
+        self.put(b"", {name: bytes_node(b"cancelled\n")}, None)
+
+    def input_nodes(self):
+        """Return the inputs, the control directory and the directories for the command."""
+        uid = self.request["user_id"]
+        identity = {"uuid": self.execution.uuid, "container": self.container}
+        nodes = entry_nodes(self.request["inputs"], self.execution.root, 0)
+        nodes[b"xgent/identity"] = bytes_node(canonical(identity) + b"\n")
+        fault = supervisor_fault(self.execution.uuid)
+        if fault is not None:
+            nodes[b"xgent/fault"] = bytes_node(fault)
+        nodes = with_parents(nodes, 0)
+        nodes[CONTROL.strip("/").encode("ascii")] = Node("dir", 0o755, uid)
+        for path in self.request["directories"]:
+            nodes[path_bytes(path).strip(b"/")] = Node("dir", 0o755, uid)
+        return nodes
+
+    def workspace_nodes(self):
+        """Return the working directory as the command finds it."""
+        plan, root = self.request["workspace"], self.execution.root
+        owner = plan["owner"]
+        nodes = {}
+        if plan["from_image"]:
+            image = ImageTrees(root, self.engine)
+            nodes.update(tar_nodes(image.tar(self.request["container"]["Image"], plan["path"])))
+        remove_paths(nodes, [path_bytes(path) for path in plan["remove"]])
+        overlay = with_parents(entry_nodes(plan["entries"], root, owner or 0), owner or 0)
+        for name, node in overlay.items():
+            put_node(nodes, name, node)
+        apply_changes(nodes, plan["changes"], root, owner or 0)
+        for path in plan["ensure"]:
+            nodes.setdefault(path_bytes(path), Node("dir", 0o755, owner or 0))
+        nodes[b""] = Node("dir", 0o755, owner or 0)
+        return nodes
+
+
+class ImageTrees:
+    """Directories of images as archives, each made once."""
+
+    def __init__(self, root, engine):
+        self.root = root
+        self.engine = engine
+        self.directory = os.path.join(root, "images")
+
+    def tar(self, image, path):
+        """Return the archive of `path` in the image."""
+        key = hashlib.sha256(("%s\0%s" % (image, path)).encode("utf-8")).hexdigest()
+        os.makedirs(self.directory, mode=0o700, exist_ok=True)
+        final = os.path.join(self.directory, key + ".tar")
+        with open(os.path.join(self.directory, "lock"), "w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            if not os.path.exists(final):
+                remove_leftovers(self.directory)
+                with around("stage.image"):
+                    self.read(image, path, final)
+        return final
+
+    def read(self, image, path, final):
+        """Copy `path` out of a container that is made for this and never started."""
+        # Two users' roots on one engine must not meet, and a crash must leave no second one.
+        root = hashlib.sha256(os.path.realpath(self.root).encode("utf-8")).hexdigest()[:20]
+        name = "xg-image-" + root
+        self.remove_own(name, root)
+        body = {
+            "Image": image,
+            "Cmd": ["true"],
+            "Entrypoint": [],
+            "Labels": {"xgent.image": image, "xgent.root": root},
+        }
+        status, document = self.engine.call("POST", "/containers/create?name=" + name, body)
+        if status != 201:
+            raise StepFailedError("workspace", "image_unreadable", str(message_of(document)))
+        descriptor, temporary = tempfile.mkstemp(prefix=TEMPORARY, dir=self.directory)
+        try:
+            with os.fdopen(descriptor, "w+b") as stream:
+                if not self.engine.get_archive(document["Id"], path + "/.", stream):
+                    tarfile.open(fileobj=stream, mode="w").close()
+                stream.flush()
+                os.fsync(stream.fileno())
+            os.replace(temporary, final)
+            sync_directory(self.directory)
+        finally:
+            remove_if_there(temporary)
+            with contextlib.suppress(EngineAwayError):  # the next reading removes it
+                self.remove_own(name, root)
+
+    def remove_own(self, name, root):
+        """Remove a reading container of this root."""
+        found = self.engine.inspect(name)
+        if found is None:
+            return
+        if (found["Config"].get("Labels") or {}).get("xgent.root") != root:
+            text = "a container named %s exists that is not ours" % name
+            raise StepFailedError("workspace", "name_taken", text)
+        self.engine.remove_container(found["Id"])
