@@ -156,6 +156,12 @@ need_command() {
     command -v "$1" >/dev/null || apt_install "$@"
 }
 
+# need_library FILE PACKAGE…: make sure that a shared library is installed.
+need_library() {
+    compgen -G "/usr/lib/*/$1" >/dev/null || compgen -G "/usr/lib/*/*/$1" >/dev/null ||
+        apt_install "$@"
+}
+
 # The tests run an SSH daemon of their own; the package's service stays off.
 need_sshd() {
     local policy=/usr/sbin/policy-rc.d

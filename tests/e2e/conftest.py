@@ -171,12 +171,19 @@ class Study:
             assert done.returncode == check, done.stderr + done.stdout
         return done
 
-    def start(self, *arguments: str | Path) -> subprocess.Popen:
+    def start(
+        self, *arguments: str | Path, environment: Mapping[str, str] | None = None
+    ) -> subprocess.Popen:
         """Start the command line and return at once; what it says goes to `story`."""
         with self.story.open("wb") as stream:
             return subprocess.Popen(
                 self.command(*arguments),
-                env={**os.environ, KEY_VARIABLE: self.key, "XGENT_EVOLVE_DEBUG": "1"},
+                env={
+                    **os.environ,
+                    KEY_VARIABLE: self.key,
+                    "XGENT_EVOLVE_DEBUG": "1",
+                    **(environment or {}),
+                },
                 stdout=stream,
                 stderr=stream,
             )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import shutil
 import signal
 import subprocess
@@ -131,7 +130,7 @@ def test_a_gap_stops_the_run_until_a_person_decides(
     run = study.directory / "run"
     process = study.start("run", "--spec", study.spec, "--output", run)
     kill_when(process, lambda: len(study.model.requests_by_thread) >= 2, "both trials run")
-    lost = [fact["uuid"] for fact in facts(run) if fact.get("kind") == "agent"][0]
+    lost = next(fact["uuid"] for fact in facts(run) if fact.get("kind") == "agent")
     subprocess.run([engine.path, "rm", "-f", f"xg-{lost}"], check=True, capture_output=True)
     shutil.rmtree(remote_root / "executions" / lost)
 
@@ -245,7 +244,7 @@ def test_changed_frozen_bytes_and_code_are_refused(smoke: Any) -> None:
     blob.chmod(0o644)
     blob.write_bytes(kept[:-1] + b"X")
     assert "error[E_STORE" in smoke.call("resume", "--run", run, check=3).stderr
-    os.makedirs(blob.parent, exist_ok=True)
+    blob.parent.mkdir(exist_ok=True)
     blob.unlink(missing_ok=True)
     blob.write_bytes(kept)
     smoke.call("resume", "--run", run)

@@ -317,7 +317,7 @@ class Kit:
     docker: str
     socket: str
     image: str
-    made: list[Work] = field(default_factory=list)
+    run_id: str = field(default_factory=lambda: str(uuids.uuid4()))
     runners: list[Runner] = field(default_factory=list)
 
     def runner(
@@ -381,7 +381,7 @@ class Kit:
         request = {
             "schema_version": 1,
             "uuid": identity,
-            "run_id": "00000000-0000-4000-8000-000000000001",
+            "run_id": self.run_id,
             "kind": "agent",
             "engine": {"socket": socket or self.socket},
             "container": {
@@ -424,9 +424,7 @@ class Kit:
             "limit_s": limit_s,
             "grace_s": 30,
         }
-        work = Work(request, kept, account / "starts", secret)
-        self.made.append(work)
-        return work
+        return Work(request, kept, account / "starts", secret)
 
     def engine(self, *words: str, check: bool = True) -> str:
         """Run the engine's command line."""
@@ -439,10 +437,11 @@ class Kit:
     def close(self) -> None:
         for runner in self.runners:
             runner.stop()
-        names = [work.name for work in self.made]
-        if names:
-            self.engine("rm", "-f", "-v", *names, check=False)
-            self.engine("volume", "rm", *(f"{name}-work" for name in names), check=False)
+        ours = f"label=xgent.run={self.run_id}"
+        if containers := self.engine("ps", "-aq", "--filter", ours).split():
+            self.engine("rm", "-f", "-v", *containers)
+        if volumes := self.engine("volume", "ls", "-q", "--filter", ours).split():
+            self.engine("volume", "rm", *volumes)
 
 
 @pytest.fixture(scope="session")

@@ -8,7 +8,6 @@ import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -90,12 +89,12 @@ def test_the_archive_carries_out_an_execution_with_python_3_8(kit: Any) -> None:
 
 
 @pytest.fixture(scope="module")
-def redaction() -> Iterator[ModuleType]:
+def redaction() -> ModuleType:
     path = PAYLOAD / "host_runner" / "redaction.py"
     spec = importlib.util.spec_from_file_location("xgent_test_redaction", path)
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
-    yield module
+    return module
 
 
 SECRETS = st.lists(st.text("ab", min_size=1, max_size=6).map(str.encode), max_size=4)

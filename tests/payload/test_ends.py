@@ -86,6 +86,20 @@ def test_a_container_that_somebody_kills_has_no_result(host: Any, kit: Any) -> N
     assert host.content(work, result, "stdout") == b"partial\n"
 
 
+def test_a_container_that_somebody_stops_has_no_result_but_what_it_said(
+    host: Any, kit: Any
+) -> None:
+    work = kit.work("echo partial; sleep 60")
+    running(kit, work, host)
+    kit.engine("stop", work.name)
+    result = host.wait(work)
+    assert result.record is None, "nobody cancelled it"
+    exported = result.receipt("exported")
+    assert exported["command_started"] is True
+    assert exported["stopped"]["status"] == "cancelled"
+    assert host.content(work, result, "stdout") == b"partial\n"
+
+
 def test_a_container_that_is_removed_by_hand_is_a_gap(host: Any, kit: Any) -> None:
     work = kit.work("sleep 60")
     running(kit, work, host)
@@ -103,6 +117,7 @@ def test_a_foreign_container_with_our_name_is_a_gap_and_stays(host: Any, kit: An
     assert "not ours" in result.receipt("gap")["reason"]
     assert host.clean(work)["foreign"] == [work.name]
     assert kit.engine("inspect", "--format", "{{.Id}}", work.name) == foreign
+    kit.engine("rm", foreign)
 
 
 def test_a_paused_container_is_ended_by_force_after_the_limit(host: Any, kit: Any) -> None:

@@ -139,13 +139,13 @@ settle() { # name: makes the tail out of the last two parts
 stop_everything() { # until only this shell and init are left, so that the file system is quiet
     silence
     tries=0
-    while [ "$tries" -lt 50 ]; do
+    while [ "$tries" -lt 200 ]; do
         kill -KILL -1 2>/dev/null
         wait
         set -- /proc/[0-9]*
         [ "$#" -gt 2 ] || return 0
         tries=$((tries + 1))
-        sleep 0.1 2>/dev/null || sleep 1
+        sleep 0.02 2>/dev/null || sleep 1
     done
 }
 

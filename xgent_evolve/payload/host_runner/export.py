@@ -57,6 +57,9 @@ class Export:
             manifest["record"] = self.checked_record(record)
         if self.blind and (record is None or manifest["record"]["started_cs"] is not None):
             return self.withheld(manifest)
+        if record is not None and self.was_stopped(manifest["record"]):
+            # Not by us: an engine that goes down asks the same way. That is no result.
+            manifest.update(record=None, command_started=True, stopped=manifest["record"])
         if record is not None and self.request["capture"]["workspace"]:
             manifest["delivery"] = self.delivery()
         for name, node in sorted(control.items()):
@@ -72,6 +75,10 @@ class Export:
             text = "drive it with the credential, which must be kept out of what is exported"
             raise RunnerError("E_REMOTE_CREDENTIAL", text)
         return dict(manifest, withheld=True)
+
+    def was_stopped(self, record):
+        """Say whether somebody else than a cancellation told the supervisor to end."""
+        return record["status"] == "cancelled" and not self.execution.find("cancel_requested")
 
     def checked_record(self, node):
         """Return the supervisor's record; GapError when it is not this execution's."""

@@ -53,27 +53,30 @@ class Staging:
             write_durable(os.path.join(self.execution.path, "baseline.json"), content)
         # A path of the image may be a link; the volume lies where it leads.
         path = self.engine.resolve(self.container, plan["path"])
-        with around("stage.workspace", uuid):
-            self.put(path.encode("utf-8"), workspace, plan["owner"])
-        with around("stage.inputs", uuid):
-            self.put(b"", self.input_nodes(), None)
+        with around("stage.fill", uuid):
+            self.put(
+                [
+                    (path.encode("utf-8"), workspace, plan["owner"]),
+                    (b"", self.input_nodes(), None),
+                ]
+            )
         return {
             "baseline_sha256": hashlib.sha256(content).hexdigest(),
             "workspace_paths": len(baseline),
             "workspace_path": path,
         }
 
-    def put(self, prefix, nodes, owner):
-        """Unpack nodes in the container."""
+    def put(self, parts):
+        """Unpack trees in the container; each is a prefix, its nodes and who owns them."""
         with tempfile.TemporaryFile(dir=self.execution.path) as stream:
-            write_tar(stream, prefix, nodes, owner)
+            write_tar(stream, parts)
             stream.seek(0)
             self.engine.put_archive(self.container, "/", stream)
 
     def take_token(self):
         """Take the token that the supervisor must take before the command; then it runs none."""
         name = (CONTROL.strip("/") + "/token").encode("ascii")
-        self.put(b"", {name: bytes_node(b"cancelled\n")}, None)
+        self.put([(b"", {name: bytes_node(b"cancelled\n")}, None)])
 
     def input_nodes(self):
         """Return the inputs, the control directory and the directories for the command."""

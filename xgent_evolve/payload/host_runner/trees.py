@@ -193,8 +193,11 @@ class PartReader:
         return content
 
 
-def write_tar(stream, prefix, nodes, owner):
-    """Write `nodes` below `prefix` as a tar that the engine can unpack."""
+def write_tar(stream, parts):
+    """Write trees as one tar that the engine can unpack: of each the prefix, nodes and owner.
+
+    Without an owner every node keeps its own.
+    """
     archive = tarfile.open(  # noqa: SIM115 - on a failure nothing of it is used
         fileobj=stream,
         mode="w|",
@@ -202,24 +205,29 @@ def write_tar(stream, prefix, nodes, owner):
         encoding="utf-8",
         errors="surrogateescape",
     )
-    for name in sorted(nodes):
-        node = nodes[name]
-        path = prefix + b"/" + name if name else prefix
-        info = tarfile.TarInfo(path.strip(b"/").decode("utf-8", "surrogateescape"))
-        info.mode, info.mtime = node.mode, 0
-        info.uid = info.gid = node.owner if owner is None else owner
-        if node.kind == "file":
-            info.size = node.size
-            with node.open() as content:
-                archive.addfile(info, content)
-        else:
-            info.type = tarfile.DIRTYPE
-            if node.kind == "link":
-                info.type = tarfile.SYMTYPE
-                info.linkname = node.target.decode("utf-8", "surrogateescape")
-            archive.addfile(info)
-        archive.members.clear()
+    for prefix, nodes, owner in parts:
+        for name in sorted(nodes):
+            path = prefix + b"/" + name if name else prefix
+            add_member(archive, path.strip(b"/"), nodes[name], owner)
+            archive.members.clear()
     archive.close()
+
+
+def add_member(archive, path, node, owner):
+    """Add one node to an archive."""
+    info = tarfile.TarInfo(path.decode("utf-8", "surrogateescape"))
+    info.mode, info.mtime = node.mode, 0
+    info.uid = info.gid = node.owner if owner is None else owner
+    if node.kind == "file":
+        info.size = node.size
+        with node.open() as content:
+            archive.addfile(info, content)
+        return
+    info.type = tarfile.DIRTYPE
+    if node.kind == "link":
+        info.type = tarfile.SYMTYPE
+        info.linkname = node.target.decode("utf-8", "surrogateescape")
+    archive.addfile(info)
 
 
 def with_parents(nodes, owner):
