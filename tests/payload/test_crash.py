@@ -130,7 +130,7 @@ def points() -> list[str]:
     """Return the points that the shipped runner names."""
     runner = Path(__file__).parents[2] / "xgent_evolve" / "payload" / "host_runner"
     done = subprocess.run(
-        [sys.executable, "-I", runner, "points", "/nonexistent"],
+        [sys.executable, "-I", "-B", runner, "points", "/nonexistent"],
         capture_output=True,
         text=True,
         check=True,

@@ -96,6 +96,7 @@ def _stop_controller(rundir: RunDir, observer: Observer) -> None:
 async def _end(session: Session) -> int:
     """End, capture and clean what is under way; then say that the run is over."""
     executor, ledger = session.executor, session.ledger
+    executor.ending = True
     try:
         under_way = [intent for intent in open_executions(ledger) if intent.uuid not in ledger.gaps]
         if under_way:
@@ -104,7 +105,8 @@ async def _end(session: Session) -> int:
             there = [intent for intent in under_way if found[intent.uuid].state != "absent"]
             await session.host.cancel([intent.uuid for intent in there], executor.socket)
             for intent in there:
-                await executor.collect(intent, needs_credential=False)
+                needs_credential = intent.kind in ("agent", "login")
+                await executor.collect(intent, needs_credential=needs_credential)
         left = [uuid for uuid in ledger.captured if uuid not in ledger.cleaned]
         if left:
             await executor.clean(left)

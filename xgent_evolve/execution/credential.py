@@ -21,6 +21,13 @@ class Credentials:
         """Return the credential; raises as `find_credential` does."""
         return find_credential(self.runtime, self.environment)
 
+    def find(self) -> Credential:
+        """Return the credential, or none when it is not in the environment."""
+        try:
+            return self.require()
+        except AuthorityError:
+            return Credential()
+
     def known_values(self) -> list[bytes]:
         """Return the secret values that this process could meet in what comes back."""
         match self.runtime.authentication:

@@ -281,6 +281,7 @@ def _frames(missing: Mapping[str, int], read: Callable[[str], bytes]) -> list[_F
                     "sha256": sha256,
                     "size": size,
                     "length": len(part),
+                    "offset": offset,
                     "last": offset + CHUNK_BYTES >= len(content),
                 }
             )
@@ -316,5 +317,7 @@ _RUNNER_FIXES = {
     "E_REMOTE_TOOL_INTEGRITY": "do not use this registry; its package is not the published one",
     "E_REMOTE_TOOL_TAMPERED": "find out who changed it; remove the directory to install it anew",
     "E_STORE_REMOTE_MISMATCH": "check the host's disk; then resume",
+    "E_REMOTE_DAMAGED": "restore the execution's directory on the host, or decide with resolve",
+    "E_REMOTE_FOREIGN": "name only what doctor lists as ours",
     "E_REMOTE_BUSY": "wait for the execution to end; then resume",
 }
