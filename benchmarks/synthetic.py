@@ -26,7 +26,7 @@ from xgent_evolve.execution.facts import (
 )
 from xgent_evolve.freeze.build import build_protocol
 from xgent_evolve.harbor.artifacts import Artifacts, Delivery, EngineState, ExitRecord, StoredFile
-from xgent_evolve.harbor.outcome import VERIFIER
+from xgent_evolve.harbor.requests import COLLECTED
 from xgent_evolve.ids import Digest, ExecutionId, execution_id
 from xgent_evolve.remote.preflight import EngineReport, HostState
 from xgent_evolve.spec.load import load_spec
@@ -103,7 +103,7 @@ def trial(rundir: RunDir, condition: str, case: str, repeat: int) -> Iterator[Ma
     yield execution(rundir, agent, 0, {"stdout": events.encode(), "stderr": b""})
     grade = Slot("measure", condition, case, repeat, "grade")
     passed = condition == "candidate" and sha256(grade.key.encode()) > "4"
-    reward = {f"{VERIFIER}/reward.txt": b"1\n" if passed else b"0\n"}
+    reward = {f"{COLLECTED}/reward.txt": b"1\n" if passed else b"0\n"}
     yield execution(rundir, grade, 0 if passed else 1, reward)
 
 

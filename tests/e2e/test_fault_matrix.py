@@ -68,7 +68,7 @@ FREEZES = [(point, "freeze") for point in EXECUTOR]
 
 
 @pytest.mark.codex
-@pytest.mark.parametrize(("point", "trouble"), [*sample(CUTS, 2), *sample(FREEZES, 9)])
+@pytest.mark.parametrize(("point", "trouble"), [*sample(CUTS, 2), *sample(FREEZES, 13)])
 def test_a_connection_that_breaks_at_a_point_changes_nothing(
     smoke: Any,
     sshd: Any,

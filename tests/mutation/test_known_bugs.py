@@ -109,7 +109,7 @@ MUTANTS = [
         "the age of a receipt by the wall clock decides",
         "execution/reconcile.py",
         """        case "absent" if accepted:""",
-        """        case _ if found.receipts and time.time() > found.receipts[0]["at_ms"] / 1000 + 600:
+        """        case _ if any(time.time() * 1e3 - r["at_ms"] > 6e5 for r in found.receipts):
             return "gap", "too old"
         case "absent" if accepted:""",
         "tests/e2e/test_fault_matrix.py::test_a_clock_that_jumps_changes_nothing[+1h]",

@@ -15,7 +15,7 @@ from xgent_evolve.errors import StoreError
 from xgent_evolve.execution.credential import Credentials
 from xgent_evolve.execution.events import Observer, Story
 from xgent_evolve.execution.executor import Executor
-from xgent_evolve.execution.facts import Ledger, parse_fact
+from xgent_evolve.execution.facts import Finished, Ledger, parse_fact
 from xgent_evolve.freeze.protocol import Protocol
 from xgent_evolve.remote.host import Host
 from xgent_evolve.remote.preflight import HostState
@@ -88,6 +88,19 @@ def fold(facts: Sequence[Fact], rundir: RunDir) -> Ledger:
 def read_ledger(rundir: RunDir) -> Ledger:
     """Return what the journal says, without a lock and without writing anything."""
     return fold(read_facts(rundir.journal_path), rundir)
+
+
+def last_finished(rundir: RunDir) -> Finished | None:
+    """Return the fact that a run came to its end, or None.
+
+    The whole chain of the journal is checked; the other facts need not be understood for it.
+    """
+    facts = read_facts(rundir.journal_path)
+    for number in range(len(facts), 0, -1):
+        if facts[number - 1].get("type") == "finished":
+            fact = parse_fact(facts[number - 1], number, str(rundir.journal_path))
+            return fact if isinstance(fact, Finished) else None
+    return None
 
 
 def host_of(

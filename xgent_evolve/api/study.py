@@ -14,6 +14,7 @@ from xgent_evolve.api.session import (
     Session,
     credentials_of,
     host_of,
+    last_finished,
     open_rundir,
     open_session,
     read_ledger,
@@ -115,7 +116,7 @@ def find_finished(rundir: RunDir) -> StudyOutcome | None:
     Nothing is locked, written or connected to. Without that report, or with another, None: then
     everything is computed again from the recorded bytes. Raises TrialError as `run` does.
     """
-    finished = read_ledger(rundir).finished
+    finished = last_finished(rundir)
     if finished is None or not rundir.report_json_path.exists():
         return None
     content = rundir.report_json_path.read_bytes()
