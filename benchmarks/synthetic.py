@@ -20,6 +20,7 @@ from xgent_evolve.execution.facts import (
     Captured,
     Cleaned,
     FactModel,
+    Frozen,
     Intent,
     Preflight,
     fact_document,
@@ -73,7 +74,8 @@ def synthetic_run(directory: Path, executions: int) -> Path:
     cases = [case.id for case in protocol.spec.cases]
     repeats = range(1, protocol.spec.measurement.repeats + 1)
     with rundir.lock(), rundir.open_journal() as journal:
-        asyncio.run(append(journal, [preflight(rundir)]))
+        frozen = Frozen(protocol=protocol.digest())
+        asyncio.run(append(journal, [frozen, preflight(rundir)]))
         probe = Slot("preflight", protocol.spec.baseline_condition, cases[0], 1, "probe")
         store(rundir, journal, [execution(rundir, probe, 0, {"stdout": b"sandbox-ok\n"})])
         made = [

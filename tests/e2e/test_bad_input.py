@@ -144,5 +144,6 @@ def test_a_refused_credential_is_an_infrastructure_failure_and_no_score(
     assert document["comparison"]["estimate"] is None
     assert document["counts"]
     rows = [json.loads(line) for line in (run / "results.jsonl").read_text().splitlines()]
-    assert len(rows) == 4, "each agent was tried again once, and both failures are kept"
-    assert {row["status"] for row in rows} == {"invalid"}
+    agents = [row for row in rows if row["kind"] == "agent"]
+    assert len(agents) == 2, "what would be refused again is not tried again"
+    assert {(row["status"], row["cause"]) for row in agents} == {("invalid", "model_unauthorised")}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import subprocess
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -121,3 +122,7 @@ def test_an_unconfirmed_candidate_is_not_applied(make_study: Callable[..., Any])
     refused = study.call("apply", "--run", run, "--repo", repo, check=3)
     assert "error[E_UNCONFIRMED]" in refused.stderr
     assert before == {path: path.read_bytes() for path in repo.rglob("*") if path.is_file()}
+    stranger = study.directory / "stranger"
+    subprocess.run(["git", "init", "--quiet", stranger], check=True)
+    refused = study.call("apply", "--run", run, "--repo", stranger, check=2)
+    assert "error[E_AUTHORITY]" in refused.stderr

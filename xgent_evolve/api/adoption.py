@@ -13,6 +13,7 @@ from typing import cast
 from xgent_evolve.api.session import open_rundir
 from xgent_evolve.canonical import Json
 from xgent_evolve.errors import AuthorityError, RefusedError, UnconfirmedError
+from xgent_evolve.freeze.git import Repository
 from xgent_evolve.freeze.protocol import Protocol
 from xgent_evolve.store.rundir import RunDir
 
@@ -69,13 +70,14 @@ def require_authority(protocol: Protocol, repo: Path) -> None:
             found="false",
             fix="nothing was changed; authority comes from the JobSpec of a new run",
         )
-    if repo.resolve().name != Path(authority.repo).name:
+    base = protocol.spec.target.base_commit
+    if not Repository.open(repo, "--repo").has_commit(base):
         raise AuthorityError(
-            "the JobSpec speaks for another repository",
-            where="$.authority.repo",
-            expected=authority.repo,
-            found=str(repo),
-            fix="give the repository that the run was made for",
+            "this is not the repository that the run was made for",
+            where=f"--repo {repo}",
+            expected=f"a repository with the commit {base}",
+            found="no such commit",
+            fix=f"give the repository of the JobSpec ({authority.repo}), or fetch that commit",
         )
 
 

@@ -52,7 +52,7 @@ def cancel(
     """
     watcher = observer or Silent()
     rundir, protocol = open_rundir(rundir_path)
-    ledger = read_ledger(rundir)
+    ledger = read_ledger(rundir, protocol)
     if ledger.cancelled or (ledger.finished is not None and not open_executions(ledger)):
         return Cancellation(ended=0, already=True)
     _stop_controller(rundir, watcher)

@@ -37,8 +37,8 @@ def logs(rundir_path: Path, which: str, stream: Stream) -> list[Log]:
         RefusedError, StoreError: the run directory is not usable.
 
     """
-    rundir, _ = open_rundir(rundir_path)
-    ledger = read_ledger(rundir)
+    rundir, protocol = open_rundir(rundir_path)
+    ledger = read_ledger(rundir, protocol)
     chosen = [
         intent
         for intent in ledger.intents.values()

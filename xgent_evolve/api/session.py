@@ -15,7 +15,7 @@ from xgent_evolve.errors import StoreError
 from xgent_evolve.execution.credential import Credentials
 from xgent_evolve.execution.events import Observer, Story
 from xgent_evolve.execution.executor import Executor
-from xgent_evolve.execution.facts import Finished, Ledger, parse_fact
+from xgent_evolve.execution.facts import Finished, Frozen, Ledger, parse_fact
 from xgent_evolve.freeze.protocol import Protocol
 from xgent_evolve.remote.host import Host
 from xgent_evolve.remote.preflight import HostState
@@ -64,6 +64,7 @@ def open_session(
     """
     with rundir.lock(), rundir.open_journal() as journal:
         ledger = fold(journal.facts, rundir)
+        require_frozen(ledger.frozen, protocol, rundir)
         window = protocol.spec.budget.recovery_window_s
         host = host_of(
             protocol,
@@ -85,20 +86,49 @@ def fold(facts: Sequence[Fact], rundir: RunDir) -> Ledger:
     return ledger
 
 
-def read_ledger(rundir: RunDir) -> Ledger:
-    """Return what the journal says, without a lock and without writing anything."""
-    return fold(read_facts(rundir.journal_path), rundir)
+def require_frozen(frozen: Frozen | None, protocol: Protocol, rundir: RunDir) -> None:
+    """Require that protocol.json is the one that the journal began with.
+
+    Raises:
+        StoreError: E_STORE_CORRUPT: it was changed, or the journal does not say.
+
+    """
+    if frozen is None or frozen.protocol != protocol.digest():
+        raise StoreError(
+            "protocol.json is not the protocol of this run",
+            code="E_STORE_CORRUPT",
+            where=str(rundir.protocol_path),
+            expected="its digest as the first fact" if frozen is None else frozen.protocol,
+            found=protocol.digest(),
+            fix="restore it from a copy of the run directory; a study is changed by a new run",
+        )
 
 
-def last_finished(rundir: RunDir) -> Finished | None:
+def read_ledger(rundir: RunDir, protocol: Protocol) -> Ledger:
+    """Return what the journal says, without a lock and without writing anything.
+
+    Raises:
+        StoreError: the journal is damaged, or protocol.json is not the run's.
+
+    """
+    ledger = fold(read_facts(rundir.journal_path), rundir)
+    require_frozen(ledger.frozen, protocol, rundir)
+    return ledger
+
+
+def last_finished(rundir: RunDir, protocol: Protocol) -> Finished | None:
     """Return the fact that a run came to its end, or None.
 
-    The whole chain of the journal is checked; the other facts need not be understood for it.
+    The whole chain of the journal is checked; between its first and its last fact nothing needs to
+    be understood for it. Raises as `read_ledger` does.
     """
     facts = read_facts(rundir.journal_path)
+    where = str(rundir.journal_path)
+    first = parse_fact(facts[0], 1, where) if facts else None
+    require_frozen(first if isinstance(first, Frozen) else None, protocol, rundir)
     for number in range(len(facts), 0, -1):
         if facts[number - 1].get("type") == "finished":
-            fact = parse_fact(facts[number - 1], number, str(rundir.journal_path))
+            fact = parse_fact(facts[number - 1], number, where)
             return fact if isinstance(fact, Finished) else None
     return None
 

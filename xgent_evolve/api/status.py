@@ -87,7 +87,7 @@ def status(rundir_path: Path) -> RunStatus:
 
     """
     rundir, protocol = open_rundir(rundir_path)
-    ledger = read_ledger(rundir)
+    ledger = read_ledger(rundir, protocol)
     holder = find_holder(rundir.path / "lock")
     stage = stage_of(ledger, holder)
     return RunStatus(

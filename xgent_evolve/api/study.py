@@ -25,7 +25,7 @@ from xgent_evolve.engine.run import Run
 from xgent_evolve.errors import InvalidError, RefusedError, RemoteError, TrialError
 from xgent_evolve.execution.events import Observer, Silent, Story
 from xgent_evolve.execution.executor import gap_error
-from xgent_evolve.execution.facts import Finished, Ledger, fact_document
+from xgent_evolve.execution.facts import Finished, Frozen, Ledger, fact_document
 from xgent_evolve.execution.reconcile import Row, gaps_of, open_executions, reconcile
 from xgent_evolve.freeze.build import build_protocol, verify_frozen
 from xgent_evolve.freeze.protocol import Protocol
@@ -75,6 +75,8 @@ def run(
         protocol = build_protocol(loaded, draft.blobs)
         credentials_of(protocol, environment).require()
         draft.write_protocol(protocol.to_bytes())
+        with draft.open_journal() as journal:
+            journal.append(fact_document(Frozen(protocol=protocol.digest())))
         # Before the directory gets its name: a host that cannot be used leaves nothing behind.
         visit = first_visit(protocol, draft, watcher)
         run_interruptible(visit, next_step="nothing was started; run again")
@@ -102,7 +104,7 @@ def resume(
 
     """
     rundir, protocol = open_rundir(rundir_path)
-    finished = find_finished(rundir)
+    finished = find_finished(rundir, protocol)
     if finished is not None:
         return finished
     verify_frozen(protocol, rundir.blobs)
@@ -110,13 +112,13 @@ def resume(
         return carry_out(session, on_interrupt)
 
 
-def find_finished(rundir: RunDir) -> StudyOutcome | None:
+def find_finished(rundir: RunDir, protocol: Protocol) -> StudyOutcome | None:
     """Return a finished run's outcome when its report is the one that the journal names.
 
     Nothing is locked, written or connected to. Without that report, or with another, None: then
     everything is computed again from the recorded bytes. Raises TrialError as `run` does.
     """
-    finished = last_finished(rundir)
+    finished = last_finished(rundir, protocol)
     if finished is None or not rundir.report_json_path.exists():
         return None
     content = rundir.report_json_path.read_bytes()
@@ -136,7 +138,7 @@ def plan_resume(rundir_path: Path, *, observer: Observer | None = None) -> list[
 
     """
     rundir, protocol = open_rundir(rundir_path)
-    ledger = read_ledger(rundir)
+    ledger = read_ledger(rundir, protocol)
     host = host_of(protocol, rundir, observer or Silent(), recovery_window_s=0)
 
     async def ask() -> list[Row]:

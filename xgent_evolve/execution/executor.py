@@ -35,7 +35,7 @@ from xgent_evolve.store.crashpoints import crash_point
 from xgent_evolve.store.journal import Journal
 from xgent_evolve.store.rundir import RunDir
 
-OBSERVE_WAIT_S = 20
+OBSERVE_WAIT_S = 60
 MAX_READS = 3
 """How often receipts that cannot be read are asked for before it is a gap (requirement D4)."""
 UNREAD_PAUSE_S = 0.5

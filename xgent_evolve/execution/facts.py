@@ -18,6 +18,14 @@ from xgent_evolve.harbor.request import Kind
 from xgent_evolve.ids import Digest
 
 
+class Frozen(Record):
+    """The first fact of every run: which protocol it carries out (requirement C2)."""
+
+    type: Literal["frozen"] = "frozen"
+    protocol: Digest
+    """Digest of protocol.json."""
+
+
 class Preflight(Record):
     """What the host was found to be, before anything was paid for."""
 
@@ -96,7 +104,16 @@ class Finished(Record):
 
 
 type FactModel = Annotated[
-    Preflight | Intent | Accepted | Captured | Cleaned | Gap | Resolved | Cancelled | Finished,
+    Frozen
+    | Preflight
+    | Intent
+    | Accepted
+    | Captured
+    | Cleaned
+    | Gap
+    | Resolved
+    | Cancelled
+    | Finished,
     Field(discriminator="type"),
 ]
 
@@ -138,6 +155,7 @@ class Ledger:
     cleaned: set[str] = field(default_factory=set[str])
     gaps: dict[str, Gap] = field(default_factory=dict[str, Gap])
     resolved: dict[str, Resolved] = field(default_factory=dict[str, Resolved])
+    frozen: Frozen | None = None
     preflight: Preflight | None = None
     cancelled: bool = False
     finished: Finished | None = None
@@ -161,6 +179,8 @@ class Ledger:
                 self.cleaned.add(uuid)
             case Cancelled():
                 self.cancelled = True
+            case Frozen():
+                self.frozen = fact
             case Preflight():
                 self.preflight = fact
             case Finished():

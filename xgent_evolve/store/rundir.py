@@ -8,8 +8,8 @@
       state.json             a view of the journal; safe to delete
       results.jsonl          one row per attempt, failures included
       executions/<uuid>/     intent.json, remote.json, artifacts.json
-      report.json report.md report.html
-      debug.jsonl lock
+      report.json report.md  what was found
+      lock                   held by the controller that is at work
 
 A run directory appears whole or not at all: it is built under a temporary sibling name, with its
 protocol and frozen bytes, and renamed (requirement C3).
@@ -208,16 +208,6 @@ class RunDir:
     def report_md_path(self) -> Path:
         """The report for people, as text."""
         return self.path / "report.md"
-
-    @property
-    def report_html_path(self) -> Path:
-        """The report for people, with pictures."""
-        return self.path / "report.html"
-
-    @property
-    def debug_path(self) -> Path:
-        """The program's log; not part of the evidence."""
-        return self.path / "debug.jsonl"
 
     def execution(self, execution_id: ExecutionId) -> ExecutionDir:
         """Return where the files of one execution lie. A name that is no UUID is a ValueError."""

@@ -14,7 +14,6 @@ import urllib.parse
 from durable import CHUNK
 from errors import EngineAwayError, RunnerError, StepFailedError
 
-API = "/v1.41"
 END_OF_TAR = 1024
 """A tar ends with that many zero bytes."""
 PATIENCE_S = 600
@@ -36,7 +35,11 @@ class EngineConnection(http.client.HTTPConnection):
 
 
 class Engine:
-    """The few calls of the engine's API that an execution needs."""
+    """The few calls of the engine's API that an execution needs.
+
+    Paths carry no version, so each engine answers in its own: what is used here has stayed the
+    same since 20.10, while old versions are dropped by newer engines.
+    """
 
     def __init__(self, socket_path):
         self.socket_path = socket_path
@@ -52,7 +55,7 @@ class Engine:
             body = file_chunks(body)
         try:
             try:
-                connection.request(method, API + path, body, headers, encode_chunked=chunked)
+                connection.request(method, path, body, headers, encode_chunked=chunked)
                 response = connection.getresponse()
             except (OSError, http.client.HTTPException) as error:
                 text = "the engine does not answer at %s: %s" % (self.socket_path, error)
@@ -111,11 +114,11 @@ class Engine:
         connection = EngineConnection(self.socket_path, 30)
         try:
             connection.connect()
-            connection.putrequest("POST", "%s/containers/%s/wait" % (API, container))
+            connection.putrequest("POST", "/containers/%s/wait" % container)
             connection.putheader("Connection", "close")
             connection.endheaders()
             while time.monotonic() < end and not tick():
-                ready, _, _ = select.select([connection.sock], [], [], 1.0)
+                ready, _, _ = select.select([connection.sock], [], [], 2.0)
                 if ready and not connection.sock.recv(CHUNK):
                     return
         except OSError:
