@@ -217,3 +217,30 @@ def test_any_login_shell_and_an_odd_root_will_do(
     assert {case[step]["status"] for step in ("probe", "untouched", "oracle")} == {"passed"}
     owners = {path.owner() for path in root.rglob("*") if not path.is_relative_to(root / "tools")}
     assert owners == {name}, "nothing of another owner is left that the login could not remove"
+
+
+@pytest.mark.codex
+def test_an_alias_with_a_jump_is_followed_as_ssh_does(
+    smoke: Any, sshd: Any, start_sshd: Callable[..., Any], tmp_path: Path
+) -> None:
+    jump, home = start_sshd(), tmp_path / "home"
+    (home / ".ssh").mkdir(parents=True)
+    known = home / ".ssh" / "known_hosts"
+    servers = {"target": sshd.address, "jump": jump.address}
+    known.write_text("".join(Path(item.known_hosts).read_text() for item in servers.values()))
+    (home / ".ssh" / "config").write_text(
+        "".join(
+            f"Host {name}\n  HostName 127.0.0.1\n  Port {item.port}\n  User {item.user}\n"
+            f"  IdentityFile {item.identity}\n"
+            for name, item in servers.items()
+        )
+        + "Host target\n  ProxyJump jump\n"
+    )
+
+    def change(document: dict[str, Any]) -> None:
+        document["runtime"]["ssh"] = {"host": "target"}
+
+    smoke.environment = {"HOME": str(home)}
+    spec = smoke.edit(change, "alias.json")
+    smoke.call("run", "--spec", spec, "--output", tmp_path / "run")
+    assert "Accepted publickey" in jump.log.read_text(), "the way led over the jump host"

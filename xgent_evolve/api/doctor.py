@@ -22,6 +22,7 @@ from xgent_evolve.remote.preflight import (
     install_codex,
     probe_host,
 )
+from xgent_evolve.remote.ssh import address
 from xgent_evolve.spec.load import load_spec
 from xgent_evolve.spec.models_v1 import JobSpecV1
 
@@ -123,7 +124,7 @@ async def _examine(spec: JobSpecV1, observer: Observer) -> Diagnosis:
 
     async def connection() -> str:
         await host.connect()
-        return f"{runtime.ssh.host}:{runtime.ssh.port}, host key as recorded"
+        return f"{address(runtime.ssh)}, host key as recorded"
 
     async def facts() -> str:
         report.append(await probe_host(host, runtime, spec.cases))

@@ -19,7 +19,7 @@ from xgent_evolve.canonical import Json
 from xgent_evolve.errors import HostError, SshError, StoreError, ToolError, XgentError
 from xgent_evolve.remote.bootstrap import runner_archive, start_command
 from xgent_evolve.remote.session import ConnectionEndedError, HostSession, RunnerRefusedError
-from xgent_evolve.remote.ssh import connect, ssh_errors
+from xgent_evolve.remote.ssh import address, connect, ssh_errors
 from xgent_evolve.spec.models_v1 import Ssh
 
 if TYPE_CHECKING:
@@ -231,7 +231,7 @@ class Host:
         return SshError(
             f"the connection was lost during `{verb}` and did not come back",
             code="E_SSH_LOST",
-            where=f"{self.ssh.host}:{self.ssh.port}",
+            where=address(self.ssh),
             expected=f"an answer within {self._recovery_window_s:g} s (budget.recovery_window_s)",
             fix="running executions go on without us; when the host is back: xgent-evolve resume",
         )

@@ -32,7 +32,12 @@ async def connect(ssh: Ssh) -> asyncssh.SSHClientConnection:
     import asyncssh
 
     known_hosts = known_hosts_path(ssh)
+    # What is absent here comes from ~/.ssh/config, as for `ssh`.
     options: dict[str, object] = {}
+    if ssh.port is not None:
+        options["port"] = ssh.port
+    if ssh.known_hosts is not None or not known_hosts.exists():
+        options["known_hosts"] = str(known_hosts) if known_hosts.exists() else ([], [], [])
     if ssh.user is not None:
         options["username"] = ssh.user
     if ssh.identity is not None:
@@ -42,8 +47,6 @@ async def connect(ssh: Ssh) -> asyncssh.SSHClientConnection:
         try:
             return await asyncssh.connect(
                 ssh.host,
-                ssh.port,
-                known_hosts=str(known_hosts) if known_hosts.exists() else ([], [], []),
                 connect_timeout=CONNECT_TIMEOUT_S,
                 login_timeout=CONNECT_TIMEOUT_S,
                 keepalive_interval=KEEPALIVE_INTERVAL_S,
@@ -53,6 +56,11 @@ async def connect(ssh: Ssh) -> asyncssh.SSHClientConnection:
             )
         except asyncssh.HostKeyNotVerifiable as error:
             raise await _host_key_error(ssh, known_hosts, str(error)) from error
+
+
+def address(ssh: Ssh) -> str:
+    """Return host and port as a message shows them."""
+    return ssh.host if ssh.port is None else f"{ssh.host}:{ssh.port}"
 
 
 def expanded(path: str) -> str:
@@ -70,7 +78,7 @@ def ssh_errors(ssh: Ssh) -> Generator[None]:
     """Turn what asyncssh and the operating system raise into `SshError`."""
     import asyncssh
 
-    where = f"runtime.ssh: {ssh.host}:{ssh.port}"
+    where = f"runtime.ssh: {address(ssh)}"
     try:
         yield
     except asyncssh.PermissionDenied as error:
@@ -105,10 +113,10 @@ async def _host_key_error(ssh: Ssh, known_hosts: Path, reason: str) -> SshError:
     """Return the error that tells unknown, changed and revoked host keys apart."""
     import asyncssh
 
-    presented = await asyncssh.get_server_host_key(ssh.host, ssh.port)
+    presented = await asyncssh.get_server_host_key(ssh.host, ssh.port or 22)
     fingerprint = presented.get_fingerprint() if presented else "none"
     keys, revoked = _recorded_keys(ssh, known_hosts)
-    where = f"{known_hosts}: {ssh.host}:{ssh.port}"
+    where = f"{known_hosts}: {address(ssh)}"
     if presented is not None and presented.public_data in revoked:
         return SshError(
             "the host presents a revoked key",
@@ -126,7 +134,7 @@ async def _host_key_error(ssh: Ssh, known_hosts: Path, reason: str) -> SshError:
             found=fingerprint,
             fix="find out why it changed before you replace the line in the known-hosts file",
         )
-    name = ssh.host if ssh.port == 22 else f"[{ssh.host}]:{ssh.port}"
+    name = ssh.host if ssh.port in (None, 22) else f"[{ssh.host}]:{ssh.port}"
     return SshError(
         f"the host's key is unknown: {reason}",
         code="E_SSH_HOSTKEY_UNKNOWN",
@@ -143,7 +151,7 @@ def _recorded_keys(ssh: Ssh, known_hosts: Path) -> tuple[list[str], list[bytes]]
 
     if not known_hosts.exists():
         return [], []
-    matched = asyncssh.match_known_hosts(str(known_hosts), ssh.host, ssh.host, ssh.port)
+    matched = asyncssh.match_known_hosts(str(known_hosts), ssh.host, ssh.host, ssh.port or 22)
     trusted, revoked = matched[0], matched[2]
     return (
         [key.get_fingerprint() for key in trusted],

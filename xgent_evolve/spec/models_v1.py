@@ -101,9 +101,9 @@ class Ssh(Part):
     """How to reach the host. Host keys are always checked."""
 
     host: HostName
-    """Host name or address."""
-    port: Annotated[int, Field(ge=1, le=65535)] = 22
-    """TCP port."""
+    """Host name, address, or alias of ~/.ssh/config (ProxyJump and the like are followed)."""
+    port: Annotated[int, Field(ge=1, le=65535)] | None = None
+    """TCP port; the one of ~/.ssh/config for this host, or 22, when absent."""
     user: LoginName | None = None
     """Login name; the local one when absent."""
     known_hosts: LocalPath | None = None
