@@ -22,21 +22,6 @@ def report(run: Path) -> dict[str, Json]:
     return json.loads((run / "report.json").read_text())
 
 
-def without_times(document: Json) -> Json:
-    """Take out recorded times: the only thing in which two runs of one protocol may differ."""
-    match document:
-        case dict():
-            return {
-                key: without_times(value)
-                for key, value in document.items()
-                if not key.endswith("_s")
-            }
-        case list():
-            return [without_times(value) for value in document]
-        case _:
-            return document
-
-
 @pytest.mark.codex
 def test_the_demo_study_measures_what_the_skill_text_changes(
     make_study: Callable[..., Any], containers: Callable[[Path], list[str]]
@@ -61,6 +46,7 @@ def test_a_killed_controller_is_resumed_to_the_report_of_an_undisturbed_run(
     make_study: Callable[..., Any],
     kill_when: Callable[..., None],
     containers: Callable[[Path], list[str]],
+    without_times: Callable[[Json], Json],
 ) -> None:
     study = make_study(cases=4, delay_s=1.0)
     whole, killed = study.directory / "whole", study.directory / "killed"

@@ -8,13 +8,7 @@ from typing import Any
 
 import pytest
 
-
-def as_smoke(document: dict[str, Any]) -> None:
-    document["mode"] = "smoke"
-    document.pop("candidate_condition")
-    for name in ("model", "effort", "authentication"):
-        document["runtime"].pop(name)
-    document["runtime"]["tools"] = []
+from tests.e2e.conftest import as_smoke
 
 
 @pytest.mark.codex
