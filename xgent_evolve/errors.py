@@ -2,7 +2,7 @@
 
     XgentError
     ├── InvalidError     exit 2  the request cannot be carried out as written
-    │   ├── SpecError            a JobSpec has faults (all of them, each with its place)
+    │   ├── SpecError            a JobSpec or its tasks have faults (all, each with its place)
     │   ├── TaskError            a task directory cannot be used
     │   └── AuthorityError       the caller did not allow this
     ├── RefusedError     exit 3  a precondition does not hold; nothing was changed
@@ -69,19 +69,19 @@ class InvalidError(XgentError):
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """One fault of a JobSpec, with its place."""
+    """One fault of a JobSpec or of a task that it names, with its place."""
 
     code: str
     message: str
     where: str
-    """`file:line:column` followed by the JSON path."""
+    """`file:line:column` followed by the JSON path, or by the key of a task.toml."""
     expected: str = ""
     found: str = ""
     fix: str = ""
 
 
 class SpecError(InvalidError):
-    """A JobSpec has faults; `faults` lists all of them, unknown fields first."""
+    """A JobSpec or its tasks have faults; `faults` lists all of them, unknown fields first."""
 
     code = "E_SPEC"
 

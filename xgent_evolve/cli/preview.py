@@ -9,6 +9,7 @@ from typing import Literal
 
 from xgent_evolve.freeze.places import spec_path
 from xgent_evolve.freeze.protocol import FrozenCondition, Protocol
+from xgent_evolve.freeze.tasks import task_warnings
 from xgent_evolve.ids import Digest
 from xgent_evolve.spec.bounds import Bounds, call_bounds, compared_cases
 from xgent_evolve.spec.load import LoadedSpec
@@ -89,7 +90,7 @@ def preview(loaded: LoadedSpec, protocol: Protocol, blobs: Blobs) -> Preview:
             for condition in spec.conditions
         ),
         bounds=call_bounds(spec),
-        notes=tuple(_notes(spec)),
+        notes=(*_notes(spec), *(item.text() for item in task_warnings(protocol, blobs))),
     )
 
 

@@ -19,6 +19,7 @@ from xgent_evolve.freeze.protocol import FrozenCase, Protocol
 from xgent_evolve.freeze.snapshot import Snapshot
 from xgent_evolve.freeze.source import freeze_commit, freeze_source
 from xgent_evolve.freeze.surface import AGENTS_FILE, Surface, find_surface
+from xgent_evolve.freeze.tasks import ReadTask, read_tasks
 from xgent_evolve.freeze.views import freeze_views
 from xgent_evolve.ids import Digest
 from xgent_evolve.spec.load import LoadedSpec
@@ -40,6 +41,7 @@ def build_protocol(loaded: LoadedSpec, blobs: Blobs) -> Protocol:
         StoreError: the bytes could not be kept.
 
     """
+    tasks = read_tasks(loaded)
     repository = Repository.open(
         loaded.resolve(loaded.spec.target.repo), place(loaded, "target", "repo")
     )
@@ -54,8 +56,8 @@ def build_protocol(loaded: LoadedSpec, blobs: Blobs) -> Protocol:
         spec_bytes=blobs.put(loaded.content),
         conditions=conditions,
         cases=[
-            _freeze_case(loaded, number, workspaces, blobs)
-            for number in range(len(loaded.spec.cases))
+            _freeze_case(loaded, number, task, workspaces, blobs)
+            for number, task in enumerate(tasks)
         ],
         method=_freeze_method(loaded, blobs),
         payload=_freeze_payload(blobs),
@@ -88,6 +90,7 @@ def reachable(protocol: Protocol, blobs: Blobs) -> list[Digest]:
             protocol.spec_bytes,
             *protocol.payload.values(),
             *(case.instruction for case in protocol.cases),
+            *(case.task_file for case in protocol.cases if case.task_file is not None),
         ]
     )
     if protocol.method is not None:
@@ -123,13 +126,20 @@ def _bundles(protocol: Protocol) -> Iterator[Digest]:
 
 
 def _freeze_case(
-    loaded: LoadedSpec, number: int, workspaces: dict[str, Digest], blobs: Blobs
+    loaded: LoadedSpec,
+    number: int,
+    task: ReadTask,
+    workspaces: dict[str, Digest],
+    blobs: Blobs,
 ) -> FrozenCase:
     case = loaded.spec.cases[number]
     views = freeze_views(loaded, number, blobs)
     return FrozenCase(
         id=case.id,
-        instruction=views.instruction,
+        task_file=None if task.content is None else blobs.put(task.content),
+        limits=task.limits,
+        variables=task.variables,
+        instruction=views.prompt,
         public=put_bundle(blobs, views.public),
         grader=put_bundle(blobs, views.grader),
         oracle=put_bundle(blobs, views.oracle),

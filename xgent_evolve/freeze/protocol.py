@@ -13,6 +13,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from xgent_evolve.canonical import Json, canonical_bytes, digest_bytes
 from xgent_evolve.errors import StoreError
 from xgent_evolve.ids import Digest
+from xgent_evolve.spec.kinds import Cpus
 from xgent_evolve.spec.models_v1 import JobSpecV1
 
 
@@ -48,13 +49,43 @@ class FrozenCondition(Record):
     """Digest over all of the above: equal content, equal digest, whatever the name."""
 
 
+class CaseLimits(Record):
+    """What every execution of one task gets: the task's own limits, never above the JobSpec's."""
+
+    agent_timeout_s: int
+    """Wall time of one agent execution, in seconds."""
+    grade_timeout_s: int
+    """Wall time of one grading or reference solution, in seconds."""
+    cpus: Cpus
+    """CPUs of one container."""
+    memory_mb: int
+    """Memory of one container, in MiB."""
+
+
+class CaseVariables(Record):
+    """Literal environment variables that the task sets."""
+
+    everywhere: dict[str, str]
+    """For the agent's tools, the verifier and the reference solution."""
+    verifier: dict[str, str]
+    """Further ones for the verifier."""
+    solution: dict[str, str]
+    """Further ones for the reference solution."""
+
+
 class FrozenCase(Record):
     """One task, its views kept apart (requirement F1)."""
 
     id: str
     """The case's name in the JobSpec."""
+    task_file: Digest | None
+    """Blob of task.toml; None when the task has none."""
+    limits: CaseLimits
+    """Effective limits."""
+    variables: CaseVariables
+    """Environment variables from task.toml."""
     instruction: Digest
-    """Blob of instruction.md: the prompt."""
+    """Blob of the prompt: instruction.md without leading canary lines."""
     public: Digest
     """Bundle that the agent may read."""
     grader: Digest

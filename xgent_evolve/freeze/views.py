@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Literal, NamedTuple
 
-from xgent_evolve.canonical import digest_bytes
 from xgent_evolve.errors import DriftError, TaskError
 from xgent_evolve.freeze.disk import DiskReader, Found
 from xgent_evolve.freeze.pinned import require_pinned
@@ -21,6 +20,8 @@ from xgent_evolve.spec.load import LoadedSpec
 from xgent_evolve.spec.models_v1 import Case, PublicSource
 from xgent_evolve.spec.paths import covered
 from xgent_evolve.store.bundles import Blobs, Tree, link_destination, link_stays_inside, make_tree
+from xgent_evolve.tasks.prompt import prompt_of
+from xgent_evolve.tasks.settings import TASK_FILE
 
 type ViewName = Literal["public", "grader", "oracle"]
 
@@ -40,8 +41,8 @@ REQUIRED: dict[ViewName, str] = {
 class TaskViews(NamedTuple):
     """A task, frozen."""
 
-    instruction: Digest
-    """Blob of instruction.md."""
+    prompt: Digest
+    """Blob of what the agent is asked."""
     public: Tree
     """What the agent may read; paths, as in the others, relative to the task directory."""
     grader: Tree
@@ -68,19 +69,20 @@ def freeze_views(loaded: LoadedSpec, number: int, blobs: Blobs) -> TaskViews:
         paths = _listed_files(loaded, number, reader)
         _require_disjoint(loaded, number, paths)
         found = {item.path: item for item in _read(paths, reader)}
+        task_file = reader.read(TASK_FILE)
     for view in VIEWS:
         _require_file(loaded, number, view, found, paths)
-    _require_text(loaded, number, found[INSTRUCTION])
+    prompt = _require_prompt(loaded, number, found[INSTRUCTION])
     if isinstance(case.source, PublicSource):
         listed = [spec_path(path) for view in VIEWS for path in _paths(case, view)]
-        require_pinned(loaded, number, root, listed, found)
+        settings = {} if task_file is None else {TASK_FILE: task_file}
+        require_pinned(loaded, number, root, [*listed, TASK_FILE], found | settings)
     entries = keep(found.values(), blobs)
     require_distinct_names(entries, str(root))
     trees = {view: make_tree(entries[path] for path in paths[view]) for view in VIEWS}
     for view in VIEWS:
         _require_links_inside(loaded, number, view, trees[view])
-    instruction = digest_bytes(found[INSTRUCTION].content)
-    return TaskViews(instruction, trees["public"], trees["grader"], trees["oracle"])
+    return TaskViews(blobs.put(prompt.encode()), trees["public"], trees["grader"], trees["oracle"])
 
 
 def _listed_files(loaded: LoadedSpec, number: int, reader: DiskReader) -> dict[ViewName, list[str]]:
@@ -174,13 +176,13 @@ def _require_file(
         )
 
 
-def _require_text(loaded: LoadedSpec, number: int, item: Found) -> None:
+def _require_prompt(loaded: LoadedSpec, number: int, item: Found) -> str:
     try:
-        text = item.content.decode("utf-8")
+        text = prompt_of(item.content.decode("utf-8"))
     except UnicodeDecodeError as error:
         text, found = "", f"{error.reason} at byte {error.start}"
     else:
-        found = "nothing but white space"
+        found = "nothing but white space and canary lines"
     if not text.strip():
         raise TaskError(
             "the instruction is not a prompt",
@@ -190,6 +192,7 @@ def _require_text(loaded: LoadedSpec, number: int, item: Found) -> None:
             found=found,
             fix="write the task into instruction.md",
         )
+    return text
 
 
 def _require_links_inside(loaded: LoadedSpec, number: int, view: ViewName, tree: Tree) -> None:

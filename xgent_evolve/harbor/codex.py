@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 import shlex
+from collections.abc import Mapping
 
 from xgent_evolve.spec.models_v1 import Runtime
 
@@ -38,11 +39,13 @@ def _key(key: str) -> str:
     return key if key.replace("_", "").isalnum() else json.dumps(key)
 
 
-def config_toml(runtime: Runtime, *, workdir: str, path: str, trusted: bool) -> bytes:
+def config_toml(
+    runtime: Runtime, *, workdir: str, path: str, trusted: bool, variables: Mapping[str, str]
+) -> bytes:
     """Return the driver's config.toml.
 
-    `path` is the PATH of the agent's tools; `trusted` lets Codex read AGENTS.md below `workdir`
-    (its own .codex directory is removed beforehand).
+    `path` is the PATH of the agent's tools, `variables` are those that the task sets; `trusted`
+    lets Codex read AGENTS.md below `workdir` (its own .codex directory is removed beforehand).
     """
     lines = [
         *toml_lines(
@@ -77,7 +80,7 @@ def config_toml(runtime: Runtime, *, workdir: str, path: str, trusted: bool) -> 
         *toml_lines("shell_environment_policy", {"inherit": "none"}),
         *toml_lines(
             "shell_environment_policy.set",
-            {"PATH": path, "HOME": "/tmp", "LANG": "C.UTF-8"},  # noqa: S108 - in the container
+            {"LANG": "C.UTF-8", **variables, "PATH": path, "HOME": "/tmp"},  # noqa: S108 - in the container
         ),
         *toml_lines(
             "model_providers.xgent",

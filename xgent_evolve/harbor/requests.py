@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from xgent_evolve.canonical import Json
@@ -57,7 +58,7 @@ class Planner:
         inputs = self._codex_inputs(uuid, condition, case)
         inputs.add_file("/xgent/prompt.txt", self.blobs.get(case.instruction))
         command = codex.exec_command(runtime, self._case(case).repo_path)
-        self._control(inputs, command, self.protocol.spec.budget.trial_timeout_s, credential=True)
+        self._control(inputs, command, case.limits.agent_timeout_s, credential=True)
         workspace = self._workspace(inputs, case, condition, owner=codex.USER)
         return self._codex_request(uuid, "agent", case, inputs, workspace, secrets=True)
 
@@ -79,7 +80,7 @@ class Planner:
         inputs = self._codex_inputs(uuid, condition, case)
         inputs.add_file("/xgent/prompt.txt", b"Reply with the single word: ready\n")
         command = codex.exec_command(self.protocol.spec.runtime, self._case(case).repo_path)
-        self._control(inputs, command, self.protocol.spec.budget.trial_timeout_s, credential=True)
+        self._control(inputs, command, case.limits.agent_timeout_s, credential=True)
         workspace = self._workspace(inputs, case, condition, owner=codex.USER)
         return self._codex_request(uuid, "login", case, inputs, workspace, secrets=True)
 
@@ -88,9 +89,12 @@ class Planner:
         inputs = Inputs(self.blobs)
         inputs.add_bundle("/", case.oracle)
         command = _script(self._case(case).repo_path, "/solution/solve.sh")
-        self._control(inputs, command, self.protocol.spec.budget.grade_timeout_s, credential=False)
+        self._control(inputs, command, case.limits.grade_timeout_s, credential=False)
         workspace = self._workspace(inputs, case, condition, owner=None)
-        return self._root_request(uuid, "oracle", case, inputs, workspace, capture=True)
+        variables = {**case.variables.everywhere, **case.variables.solution}
+        return self._root_request(
+            uuid, "oracle", case, inputs, workspace, capture=True, variables=variables
+        )
 
     def grade(
         self,
@@ -106,9 +110,12 @@ class Planner:
         inputs.entries = [_executable(item, "tests/test.sh") for item in inputs.entries]
         inputs.sources.update(sources)
         command = _script(self._case(case).repo_path, "/tests/test.sh")
-        self._control(inputs, command, self.protocol.spec.budget.grade_timeout_s, credential=False)
+        self._control(inputs, command, case.limits.grade_timeout_s, credential=False)
         workspace = self._workspace(inputs, case, condition, owner=None, changes=changes)
-        return self._root_request(uuid, "grade", case, inputs, workspace, capture=False)
+        variables = {**case.variables.everywhere, **case.variables.verifier}
+        return self._root_request(
+            uuid, "grade", case, inputs, workspace, capture=False, variables=variables
+        )
 
     # What the kinds have in common.
 
@@ -126,6 +133,7 @@ class Planner:
             workdir=spec_case.repo_path,
             path=self.host.images[spec_case.image].path,
             trusted=self._delivers_agents(),
+            variables=case.variables.everywhere,
         )
         inputs.add_file("/xgent/codex-home/config.toml", config)
         requirements = codex.requirements_toml(codex.profile_name(uuid))
@@ -208,7 +216,7 @@ class Planner:
             codex.HOME: f"rw,nosuid,nodev,mode=700,uid={codex.USER},gid={codex.USER},size=256m",
         }
         container["HostConfig"] = {
-            **self._limits(),
+            **self._limits(case),
             "NetworkMode": runtime.network if secrets else "none",
             "CapDrop": ["ALL"],
             "SecurityOpt": security,
@@ -217,7 +225,6 @@ class Planner:
             "Tmpfs": memory_files,
             "Mounts": [tool],
         }
-        budget = self.protocol.spec.budget
         return self._planned(
             uuid,
             kind,
@@ -232,7 +239,7 @@ class Planner:
                 paths=[],
             ),
             secrets=secrets,
-            limit_s=budget.trial_timeout_s if secrets else 60,
+            limit_s=case.limits.agent_timeout_s if secrets else 60,
         )
 
     def _root_request(
@@ -244,10 +251,12 @@ class Planner:
         workspace: Workspace,
         *,
         capture: bool,
+        variables: Mapping[str, str],
     ) -> Planned:
         container = self._container(case, user="0:0")
+        container["Env"] = [f"{name}={value}" for name, value in variables.items()]
         container["HostConfig"] = {
-            **self._limits(),
+            **self._limits(case),
             "NetworkMode": "none",
             "SecurityOpt": ["no-new-privileges"],
         }
@@ -265,7 +274,7 @@ class Planner:
                 paths=[],
             ),
             secrets=False,
-            limit_s=self.protocol.spec.budget.grade_timeout_s,
+            limit_s=case.limits.grade_timeout_s,
         )
 
     def _planned(
@@ -308,15 +317,14 @@ class Planner:
             "Env": [],
         }
 
-    def _limits(self) -> dict[str, Json]:
-        runtime = self.protocol.spec.runtime
-        memory = runtime.memory_mb * 1024 * 1024
+    def _limits(self, case: FrozenCase) -> dict[str, Json]:
+        memory = case.limits.memory_mb * 1024 * 1024
         return {
             "Init": True,
             "LogConfig": {"Type": "none"},
             "Memory": memory,
             "MemorySwap": memory,
-            "NanoCpus": int(runtime.cpus * 1_000_000_000),
+            "NanoCpus": int(case.limits.cpus * 1_000_000_000),
             "PidsLimit": 512,
             "Ulimits": [{"Name": "core", "Soft": 0, "Hard": 0}],
         }

@@ -35,7 +35,7 @@ TASK = {
     "tests/test.sh": "echo 1 > /logs/verifier/reward.txt\n",
     "tests/data/answer.txt": "hello\n",
     "solution/solve.sh": "echo done\n",
-    "task.toml": "version = '1'\n",
+    "task.toml": "version = '1.0'\n",
 }
 
 
@@ -214,18 +214,6 @@ def study(tmp_path: Path) -> Study:
     study.add_case("two")
     study.commit()
     return study
-
-
-@pytest.fixture
-def inputs() -> Path:
-    """Return the directory of collected real skills; see tests/README.md."""
-    name = os.environ.get("XGENT_EVOLVE_TEST_INPUTS", "")
-    if name and Path(name, "skills").is_dir():
-        return Path(name)
-    reason = "XGENT_EVOLVE_TEST_INPUTS does not name the directory of real inputs"
-    if os.environ.get("CI") == "true":
-        pytest.fail(reason)
-    pytest.skip(reason)
 
 
 @pytest.fixture

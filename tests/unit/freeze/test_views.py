@@ -32,7 +32,7 @@ def test_each_view_has_its_files_and_unlisted_files_are_in_none(study):
     assert paths(views.public) == ["instruction.md"]
     assert paths(views.grader) == ["tests/data/answer.txt", "tests/test.sh"]
     assert paths(views.oracle) == ["solution/solve.sh"]
-    assert blobs.get(views.instruction) == b"Make it print hello.\n"
+    assert blobs.get(views.prompt) == b"Make it print hello.\n"
 
 
 def test_single_files_may_be_listed(study):
