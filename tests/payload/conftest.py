@@ -49,7 +49,7 @@ ENDED = {"exported", "failed", "gap", "cancelled", "cleaned"}
 
 
 class RefusedError(Exception):
-    """The runner answered with an error; `code` is its first argument."""
+    """The runner answered with an error: code, message and facts are its arguments."""
 
 
 class RunnerGoneError(Exception):
@@ -209,7 +209,8 @@ class Runner:
             raise RunnerGoneError from error
         answer = done.result(timeout=120)
         if not answer["ok"]:
-            raise RefusedError(answer["error"]["code"], answer["error"]["message"])
+            error = answer["error"]
+            raise RefusedError(error["code"], error["message"], error["facts"])
         return answer["result"], objects
 
     def insist(self, verb: str, body: bytes = b"", **document: Json) -> Json:

@@ -298,10 +298,11 @@ def runner_error(error: RunnerRefusedError, host: str) -> XgentError:
     """Return the controller's error for one that the host runner reported."""
     facts = error.facts
     kind = ToolError if error.code.startswith("E_REMOTE_TOOL") else HostError
+    path = facts.get("path")
     return kind(
         error.message,
         code=error.code,
-        where=f"host {host}",
+        where=f"host {host}: {path}" if path else f"host {host}",
         expected=str(facts.get("expected", "")),
         found=str(facts.get("found", "")),
         fix=_RUNNER_FIXES.get(error.code, "see the message; then resume"),
@@ -314,8 +315,10 @@ _RUNNER_FIXES = {
     "E_REMOTE_CREDENTIAL": "log in on the host, or correct runtime.authentication.path",
     "E_REMOTE_TOOL_REGISTRY": "set runtime.codex.registry, or configure npm on the host",
     "E_REMOTE_TOOL_DOWNLOAD": "check the host's way to its npm registry; then run again",
+    "E_REMOTE_TOOL_METADATA": "set runtime.codex.registry to an npm registry; then run again",
+    "E_REMOTE_TOOL_UNSAFE": "do not use this registry; its package is not the published one",
     "E_REMOTE_TOOL_INTEGRITY": "do not use this registry; its package is not the published one",
-    "E_REMOTE_TOOL_TAMPERED": "find out who changed it; remove the directory to install it anew",
+    "E_REMOTE_TOOL_TAMPERED": "find out who changed it; remove that directory to install it anew",
     "E_STORE_REMOTE_MISMATCH": "check the host's disk; then resume",
     "E_REMOTE_DAMAGED": "restore the execution's directory on the host, or decide with resolve",
     "E_REMOTE_FOREIGN": "name only what doctor lists as ours",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import posixpath
 from collections.abc import Sequence
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
@@ -16,15 +16,38 @@ from xgent_evolve.spec.models_v1 import Case, Codex, Runtime
 MIN_DISK_FREE_BYTES = 1 << 30
 
 CODEX_PACKAGE = "@openai/codex"
-_INTEGRITY = {
-    ("0.162.1", "x86_64"): (
+
+
+class Pinned(NamedTuple):
+    """One published package of Codex, as this version of xgent-evolve knows it."""
+
+    version: str
+    """npm version."""
+    directory: str
+    """Directory below package/vendor."""
+    integrity: str
+    """SHA-512 of the archive, as npm writes it."""
+    manifest_sha256: str | None
+    """What the manifest of its unpacked files hashes to; None where nobody has unpacked it yet."""
+
+
+_PACKAGES = {
+    ("0.162.1", "x86_64"): Pinned(
         "0.162.1-linux-x64",
         "x86_64-unknown-linux-musl",
         "sha512-cjK2mdHIfEepZ1lQ1MX3aTQC+8ncIsvnacl/6vI2dIIcfP8/MrhTQ2+qRlkXFNDzJSj1d36quIszP+3/"
         "4CUJWQ==",
+        "08cf4559019c925d1775cdaabf685b3bfc31f6bab25db02157bff908eeac1059",
+    ),
+    ("0.162.1", "aarch64"): Pinned(
+        "0.162.1-linux-arm64",
+        "aarch64-unknown-linux-musl",
+        "sha512-Ss7W/SrKtQFNaMtSojNoiykJgX+iDC8daM+YrcvgmJADtQPk0cd3w6Dna4CYH2CYvf9nQranj69fpcTz"
+        "Z3sQIQ==",
+        None,
     ),
 }
-"""npm version, directory in the package and SHA-512, by Codex version and architecture."""
+"""By Codex version and the engine's architecture."""
 
 
 class Fact(BaseModel):
@@ -180,24 +203,24 @@ async def install_codex(host: Host, codex: Codex) -> tuple[str, dict[str, Json]]
         ToolError: E_REMOTE_TOOL_*: the package cannot be had or cannot be trusted.
 
     """
-    pinned = _INTEGRITY.get((codex.version, codex.architecture))
+    pinned = _PACKAGES.get((codex.version, codex.architecture))
     if pinned is None:
         raise HostError(
             "no Codex package is pinned for this architecture",
             code="E_REMOTE_PLATFORM",
             where="runtime.codex",
-            expected=", ".join(f"{version} on {arch}" for version, arch in _INTEGRITY),
+            expected=", ".join(f"{version} on {arch}" for version, arch in _PACKAGES),
             found=f"{codex.version} on {codex.architecture}",
             fix="use a host of a supported architecture",
         )
-    version, directory, integrity = pinned
     name = f"codex-{codex.version}-{codex.architecture}"
     document: dict[str, Json] = {
         "name": name,
         "package": CODEX_PACKAGE,
-        "version": version,
-        "integrity": integrity,
-        "member_prefix": f"package/vendor/{directory}",
+        "version": pinned.version,
+        "integrity": pinned.integrity,
+        "manifest_sha256": pinned.manifest_sha256,
+        "member_prefix": f"package/vendor/{pinned.directory}",
         "registry": codex.registry,
     }
     manifest = await host.install(document)

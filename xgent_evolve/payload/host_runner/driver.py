@@ -117,6 +117,7 @@ class Driver:
         for mount in mounts:
             if mount["Source"].startswith("tools/"):
                 mount["Source"] = os.path.join(self.root, mount["Source"])
+                mount["ReadOnly"] = True  # whatever was asked: other runs use the same install
         return body
 
     def labels(self):
