@@ -200,7 +200,9 @@ class Planner:
         secrets: bool,
     ) -> Planned:
         runtime = self.protocol.spec.runtime
-        seccomp = self.blobs.get(self.protocol.payload["seccomp.json"]).decode()
+        seccomp = "unconfined"
+        if runtime.seccomp == "default":
+            seccomp = self.blobs.get(self.protocol.payload["seccomp.json"]).decode()
         security: list[Json] = ["no-new-privileges", f"seccomp={seccomp}"]
         if self.host.apparmor:
             security.append(f"apparmor={runtime.apparmor_profile or 'unconfined'}")

@@ -191,6 +191,8 @@ class Runtime(Part):
     """Proxy for the model driver alone: no credentials, path or query."""
     apparmor_profile: Name | None = None
     """AppArmor profile that is loaded on the host; unconfined when absent."""
+    seccomp: Literal["default", "unconfined"] = "default"
+    """System calls of the agent's container: the list that is shipped, or all."""
     cpus: Cpus = Decimal(2)
     """CPUs of one container."""
     memory_mb: Annotated[int, Field(ge=64)] = 2048
