@@ -1,33 +1,64 @@
-"""Adopt a confirmed candidate (requirement A4, J1).
+"""Adopt what is confirmed, or an authorised correction of facts (requirements A4, J1 to J3).
 
 Confirmation is a study of its own on cases that selected nothing. This version measures and
-compares; it does not confirm, so there is nothing yet that apply may write, and it says why.
+compares; it does not confirm, so no run has anything yet that apply may write, and it says why.
 """
 
 from __future__ import annotations
 
+import difflib
 import json
+from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import cast
 
+from xgent_evolve.adopt.correction import FILE, Correction, read_correction, require_sources
+from xgent_evolve.adopt.plan import Change, already_adopted, find_conflicts
+from xgent_evolve.adopt.transaction import adopt, require_free
+from xgent_evolve.adopt.worktree import WorkTree
 from xgent_evolve.api.session import open_rundir
 from xgent_evolve.canonical import Json
 from xgent_evolve.errors import AuthorityError, RefusedError, UnconfirmedError
 from xgent_evolve.freeze.git import Repository
 from xgent_evolve.freeze.protocol import Protocol
+from xgent_evolve.store.blobs import BlobStore
 from xgent_evolve.store.rundir import RunDir
 
+RECORD = "adoption.json"
+"""Name of the file beside the evidence that says how far an adoption has come."""
 
-def apply(rundir_path: Path, repo: Path) -> None:
-    """Adopt the confirmed candidate of a run into `repo`, or refuse and change nothing.
+
+@dataclass(frozen=True, slots=True)
+class Adoption:
+    """What apply did, or would do."""
+
+    changed: tuple[str, ...]
+    """Paths in the repository; empty when it was as wanted already."""
+    warnings: tuple[str, ...]
+    diff: str
+    """Old and new text of the changed files, as a unified diff."""
+    status: str
+    """`unverified` for a correction of facts."""
+    written: bool
+    """False for a dry run."""
+
+
+def apply(path: Path, repo: Path, *, dry_run: bool = False) -> Adoption:
+    """Write a confirmed candidate or an authorised correction into `repo`, all files or none.
+
+    `path` is a run directory, or the package of a correction. Nothing is committed.
 
     Raises:
-        AuthorityError: E_AUTHORITY: the JobSpec does not allow it, or names another repository.
-        RefusedError: E_NOT_A_RUN, E_RUN_UNFINISHED.
+        AuthorityError: E_AUTHORITY: the caller did not allow it, or it is another repository.
+        RefusedError: E_NOT_A_RUN, E_RUN_UNFINISHED, E_CORRECTION_SOURCE, and those of
+            `adopt.transaction.adopt`.
         UnconfirmedError: E_UNCONFIRMED: no candidate of the run is confirmed.
 
     """
-    rundir, protocol = open_rundir(rundir_path)
+    if (path / FILE).exists():
+        return apply_correction(path, repo, dry_run=dry_run)
+    rundir, protocol = open_rundir(path)
     require_finished(rundir)
     require_authority(protocol, repo)
     spec = protocol.spec
@@ -44,6 +75,59 @@ def apply(rundir_path: Path, repo: Path) -> None:
         found=f"confirmation status {status}",
         fix="nothing was changed; confirm the candidate on cases of the split confirmation first",
     )
+
+
+def apply_correction(package: Path, repo: Path, *, dry_run: bool) -> Adoption:
+    """Write an authorised correction of facts; raises as `apply`."""
+    correction = read_correction(package)
+    require_allowed(correction, package)
+    root = require_commit(repo, correction.base_commit)
+    require_sources(correction)
+    blobs = BlobStore(package / "blobs")
+    diff = "".join(diff_lines(correction.changes, blobs))
+    if dry_run:
+        changed, warnings = foresee(root, correction.changes), ()
+    else:
+        done = adopt(root, correction.changes, blobs.get, package / RECORD)
+        changed, warnings = done.changed, done.warnings
+    return Adoption(changed, warnings, diff, correction.status, written=not dry_run)
+
+
+def foresee(root: Path, changes: list[Change]) -> tuple[str, ...]:
+    """Return the paths that an adoption would change now; raises when it would be refused."""
+    with WorkTree(root) as tree:
+        now = {change.path: tree.observe(change.path) for change in changes}
+    if already_adopted(changes, now):
+        return ()
+    require_free(find_conflicts(changes, now), root)
+    return tuple(change.path for change in changes)
+
+
+def diff_lines(changes: list[Change], blobs: BlobStore) -> Iterator[str]:
+    """Return the lines of a unified diff of all changes."""
+    for change in changes:
+        before, after = (
+            [] if state is None else lines_of(blobs.get(state.digest))
+            for state in (change.before, change.after)
+        )
+        yield from difflib.unified_diff(before, after, f"a/{change.path}", f"b/{change.path}")
+
+
+def lines_of(content: bytes) -> list[str]:
+    """Return the lines of a text, each with an end."""
+    return [f"{line}\n" for line in content.decode("utf-8", "replace").splitlines()]
+
+
+def require_allowed(correction: Correction, package: Path) -> None:
+    """Require that the caller allowed the correction when it was frozen."""
+    if not correction.authorized:
+        raise AuthorityError(
+            "the correction was frozen without authority to write it",
+            where=str(package / FILE),
+            expected="authorized: true",
+            found="authorized: false",
+            fix="nothing was changed; whoever may decide freezes it again with authority",
+        )
 
 
 def require_finished(rundir: RunDir) -> None:
@@ -70,15 +154,21 @@ def require_authority(protocol: Protocol, repo: Path) -> None:
             found="false",
             fix="nothing was changed; authority comes from the JobSpec of a new run",
         )
-    base = protocol.spec.target.base_commit
-    if not Repository.open(repo, "--repo").has_commit(base):
+    require_commit(repo, protocol.spec.target.base_commit)
+
+
+def require_commit(repo: Path, base: str) -> Path:
+    """Return the top directory of a repository that has the commit; raises AuthorityError."""
+    repository = Repository.open(repo, "--repo")
+    if not repository.has_commit(base):
         raise AuthorityError(
-            "this is not the repository that the run was made for",
+            "this is not the repository that this was made for",
             where=f"--repo {repo}",
             expected=f"a repository with the commit {base}",
             found="no such commit",
-            fix=f"give the repository of the JobSpec ({authority.repo}), or fetch that commit",
+            fix="give the repository that the text was frozen from, or fetch that commit",
         )
+    return repository.root
 
 
 def confirmation_status(rundir: RunDir) -> str:

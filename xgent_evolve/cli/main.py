@@ -19,6 +19,7 @@ import typer
 from xgent_evolve import __version__
 from xgent_evolve.cli.apply import apply
 from xgent_evolve.cli.cancel import cancel
+from xgent_evolve.cli.correct import correct
 from xgent_evolve.cli.demo import demo
 from xgent_evolve.cli.doctor import doctor
 from xgent_evolve.cli.logs import logs
@@ -43,6 +44,7 @@ COMMANDS: tuple[Callable[..., None], ...] = (
     cancel,
     resolve,
     apply,
+    correct,
     demo,
     schema,
 )
