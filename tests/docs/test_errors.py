@@ -15,8 +15,11 @@ PACKAGE = ROOT / "xgent_evolve"
 TEXT = (ROOT / "docs" / "errors.md").read_text()
 
 _CODE = re.compile(r"E_[A-Z]+(?:_[A-Z]+)*")
+_WARNING = re.compile(r"W_[A-Z]+(?:_[A-Z]+)*")
 _ROW = re.compile(r"^\| `(E_[A-Z_]+)` \| ([^|]+) \| ([^|]+) \| ([^|]+) \|$", re.MULTILINE)
 ROWS = {code: (status.strip(), meaning, cure) for code, status, meaning, cure in _ROW.findall(TEXT)}
+_WARNING_ROW = re.compile(r"^\| `(W_[A-Z_]+)` \| ([^|]+) \| ([^|]+) \|$", re.MULTILINE)
+WARNINGS = {code: (meaning, cure) for code, meaning, cure in _WARNING_ROW.findall(TEXT)}
 CLASSES = {
     name: kind
     for name, kind in vars(errors).items()
@@ -29,7 +32,7 @@ def trees() -> Iterator[ast.Module]:
         yield ast.parse(path.read_text(), str(path))
 
 
-def codes() -> set[str]:
+def codes(pattern: re.Pattern[str] = _CODE) -> set[str]:
     """Every code of the package: a text that is a code and nothing else."""
     return {
         node.value
@@ -37,7 +40,7 @@ def codes() -> set[str]:
         for node in ast.walk(tree)
         if isinstance(node, ast.Constant)
         and isinstance(node.value, str)
-        and _CODE.fullmatch(node.value)
+        and pattern.fullmatch(node.value)
     }
 
 
@@ -81,5 +84,13 @@ def test_the_listed_exit_status_is_the_one_of_the_code() -> None:
 def test_every_listed_code_has_a_meaning_and_a_cure() -> None:
     assert len(ROWS) == len(re.findall(r"^\| `E_", TEXT, re.MULTILINE)), "a row is malformed"
     for code, (_, meaning, cure) in ROWS.items():
+        assert meaning.strip().endswith("."), code
+        assert cure.strip().endswith("."), code
+
+
+def test_every_warning_of_the_package_is_listed_and_no_other() -> None:
+    assert set(WARNINGS) == codes(_WARNING), "docs/errors.md, section Warnings"
+    assert len(WARNINGS) == len(re.findall(r"^\| `W_", TEXT, re.MULTILINE)), "a row is malformed"
+    for code, (meaning, cure) in WARNINGS.items():
         assert meaning.strip().endswith("."), code
         assert cure.strip().endswith("."), code

@@ -16,7 +16,7 @@ import json
 import os
 import sys
 from collections.abc import Mapping
-from typing import Annotated, TextIO
+from typing import Annotated, Literal, TextIO
 
 import typer
 
@@ -60,7 +60,8 @@ def say_error(error: XgentError, *, as_json: bool) -> None:
         return
     colour = wants_colour(sys.stderr)
     faults = error.faults if isinstance(error, SpecError) else (_fault(error),)
-    _write(sys.stderr, "\n".join(_lines(fault, colour=colour) for fault in faults))
+    lines = (fault_lines(fault, "error", _RED if colour else "") for fault in faults)
+    _write(sys.stderr, "\n".join(lines))
     if isinstance(error, SpecError):
         noun = "fault" if len(faults) == 1 else "faults"
         tell(f"{len(faults)} {noun}; nothing was run")
@@ -71,9 +72,9 @@ def error_document(error: XgentError) -> JsonObject:
     faults = error.faults if isinstance(error, SpecError) else ()
     return {
         "type": "error",
-        **_fault_document(_fault(error)),
+        **fault_document(_fault(error)),
         "exit_code": exit_code(error),
-        "faults": [_fault_document(fault) for fault in faults],
+        "faults": [fault_document(fault) for fault in faults],
     }
 
 
@@ -91,7 +92,8 @@ def _fault(error: XgentError) -> Fault:
     return Fault(error.code, error.message, error.where, error.expected, error.found, error.fix)
 
 
-def _fault_document(fault: Fault) -> JsonObject:
+def fault_document(fault: Fault) -> JsonObject:
+    """Return the JSON form of one fault or warning."""
     return {
         "code": fault.code,
         "message": fault.message,
@@ -102,9 +104,10 @@ def _fault_document(fault: Fault) -> JsonObject:
     }
 
 
-def _lines(fault: Fault, *, colour: bool) -> str:
-    head = f"error[{fault.code}]"
-    head = f"{_RED}{head}{_PLAIN}" if colour else head
+def fault_lines(fault: Fault, kind: Literal["error", "warning"], colour: str = "") -> str:
+    """Return a fault or warning in the house's form; `colour` is a terminal sequence or empty."""
+    head = f"{kind}[{fault.code}]"
+    head = f"{colour}{head}{_PLAIN}" if colour else head
     texts = (fault.where, fault.expected, fault.found, fault.fix)
     return "\n".join(
         [

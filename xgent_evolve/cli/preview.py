@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
+from xgent_evolve.errors import Fault
+from xgent_evolve.freeze.advice import study_warnings
 from xgent_evolve.freeze.places import spec_path
 from xgent_evolve.freeze.protocol import FrozenCondition, Protocol
-from xgent_evolve.freeze.tasks import task_warnings
 from xgent_evolve.ids import Digest
 from xgent_evolve.spec.bounds import Bounds, call_bounds, compared_cases
 from xgent_evolve.spec.load import LoadedSpec
@@ -29,6 +30,10 @@ class Change:
     path: str
     before: Entry | None
     after: Entry | None
+    added: int | None = None
+    """Lines that the condition has more; None when it is not text."""
+    removed: int | None = None
+    """Lines that the condition has less; None when it is not text."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +70,8 @@ class Preview:
     bounds: Bounds
     notes: tuple[str, ...]
     """What is allowed but will not lead where the question wants to go."""
+    warnings: tuple[Fault, ...]
+    """What the agent, or the study, would not take as its author means it."""
 
 
 def preview(loaded: LoadedSpec, protocol: Protocol, blobs: Blobs) -> Preview:
@@ -85,12 +92,15 @@ def preview(loaded: LoadedSpec, protocol: Protocol, blobs: Blobs) -> Preview:
                 agents=condition.agents,
                 is_baseline=condition.id == spec.baseline_condition,
                 content=protocol.condition(condition.id).content,
-                changes=tuple(_changes(baseline, texts[condition.id])),
+                changes=tuple(
+                    _counted(change, blobs) for change in _changes(baseline, texts[condition.id])
+                ),
             )
             for condition in spec.conditions
         ),
         bounds=call_bounds(spec),
-        notes=(*_notes(spec), *(item.text() for item in task_warnings(protocol, blobs))),
+        notes=tuple(_notes(spec)),
+        warnings=study_warnings(loaded, protocol, blobs),
     )
 
 
@@ -175,6 +185,20 @@ def _changes(baseline: Files, condition: Files) -> Iterator[Change]:
             yield Change("removed", path, before, None)
         elif _facts(before) != _facts(after):
             yield Change("changed", path, before, after)
+
+
+def _counted(change: Change, blobs: Blobs) -> Change:
+    before, after = _text(change.before, blobs), _text(change.after, blobs)
+    if before is None or after is None:
+        return change
+    added = removed = 0
+    old, new = before.splitlines(keepends=True), after.splitlines(keepends=True)
+    matcher = difflib.SequenceMatcher(None, old, new)
+    for _, start, end, new_start, new_end in matcher.get_opcodes():
+        same = old[start:end] == new[new_start:new_end]
+        removed += 0 if same else end - start
+        added += 0 if same else new_end - new_start
+    return replace(change, added=added, removed=removed)
 
 
 def _facts(entry: Entry) -> tuple[object, ...]:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 import shlex
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from decimal import Decimal
 from typing import cast
 
 from xgent_evolve.canonical import Json
-from xgent_evolve.cli.output import JsonObject
+from xgent_evolve.cli.output import JsonObject, fault_document, fault_lines
 from xgent_evolve.cli.preview import Change, ConditionPreview, Files, Preview, difference
+from xgent_evolve.errors import Fault
 from xgent_evolve.redact import printable
 from xgent_evolve.spec.bounds import KINDS
 from xgent_evolve.spec.load import LoadedSpec
@@ -43,8 +44,9 @@ def preview_text(loaded: LoadedSpec, facts: Preview, blobs: Blobs | None) -> str
         "executions at most",
         *(f"  {line}" for line in facts.bounds.lines),
         *(["", *(f"note      {note}" for note in facts.notes)] if facts.notes else []),
+        *(["", *_warning_lines(facts.warnings)] if facts.warnings else []),
         "",
-        "valid; nothing was run and nothing was written",
+        f"valid{_warned(facts.warnings)}; nothing was run and nothing was written",
         f"next      xgent-evolve run --spec {shlex.quote(str(loaded.path))} --output DIR",
     ]
     return "\n".join(lines)
@@ -77,6 +79,7 @@ def preview_document(loaded: LoadedSpec, facts: Preview, blobs: Blobs | None) ->
         "bounds": {kind: getattr(facts.bounds, kind) for kind in KINDS},
         "arithmetic": facts.bounds.lines,
         "notes": facts.notes,
+        "warnings": [fault_document(warning) for warning in facts.warnings],
     }
 
 
@@ -89,6 +92,18 @@ def size_text(size: int) -> str:
         if size_in_unit < 999.95:
             return f"{size_in_unit:.1f} {unit}"
     return f"{size / 1_000_000_000:.1f} GB"
+
+
+def _warning_lines(warnings: Sequence[Fault]) -> Iterator[str]:
+    yield "warnings"
+    for warning in warnings:
+        yield from (f"  {line}" for line in fault_lines(warning, "warning").splitlines())
+
+
+def _warned(warnings: Sequence[Fault]) -> str:
+    if not warnings:
+        return ""
+    return f", with {len(warnings)} warning{'s' if len(warnings) > 1 else ''}"
 
 
 def _configuration(loaded: LoadedSpec) -> Iterator[str]:
@@ -183,10 +198,16 @@ def _condition_lines(item: ConditionPreview, blobs: Blobs | None) -> Iterator[st
     if not item.changes:
         yield "    no difference from the baseline"
     for change in item.changes:
-        yield f"    {change.kind:<8} {change.path}  {_change_text(change)}"
+        yield f"    {change.kind:<8} {change.path}  {_counts(change)}{_change_text(change)}"
         if blobs is not None:
             for line in printable(difference(change, blobs)).splitlines():
                 yield f"      {line}"
+
+
+def _counts(change: Change) -> str:
+    if change.added is None or not (change.added or change.removed):
+        return ""
+    return f"+{change.added} -{change.removed} lines, "
 
 
 def _change_text(change: Change) -> str:
@@ -220,6 +241,8 @@ def _change_document(change: Change, blobs: Blobs | None) -> JsonObject:
     document: dict[str, object] = {
         "kind": change.kind,
         "path": change.path,
+        "lines_added": change.added,
+        "lines_removed": change.removed,
         "before": None if change.before is None else _entry_document(change.before),
         "after": None if change.after is None else _entry_document(change.after),
     }

@@ -14,11 +14,14 @@ from xgent_evolve.errors import DriftError, InvalidError, StoreError
 from xgent_evolve.freeze.code import code_digests, payload_files, require_code
 from xgent_evolve.freeze.conditions import freeze_conditions
 from xgent_evolve.freeze.git import Repository
+from xgent_evolve.freeze.instructions import AGENTS_FILE
 from xgent_evolve.freeze.places import place, spec_path
 from xgent_evolve.freeze.protocol import FrozenCase, Protocol
+from xgent_evolve.freeze.reach import require_reachable
+from xgent_evolve.freeze.skill_trees import require_readable_skills
 from xgent_evolve.freeze.snapshot import Snapshot
 from xgent_evolve.freeze.source import freeze_commit, freeze_source
-from xgent_evolve.freeze.surface import AGENTS_FILE, Surface, find_surface
+from xgent_evolve.freeze.surface import Surface, find_surface
 from xgent_evolve.freeze.tasks import ReadTask, read_tasks
 from xgent_evolve.freeze.views import freeze_views
 from xgent_evolve.ids import Digest
@@ -48,8 +51,10 @@ def build_protocol(loaded: LoadedSpec, blobs: Blobs) -> Protocol:
     _require_ancestors(loaded, repository)
     snapshot = freeze_source(loaded, repository, blobs)
     surface = find_surface(loaded, snapshot)
+    require_readable_skills(loaded, snapshot, blobs)
     conditions = freeze_conditions(loaded, surface, snapshot, blobs)
     workspaces = _freeze_workspaces(loaded, repository, snapshot, surface, blobs)
+    require_reachable(loaded, conditions, workspaces.values(), blobs)
     return Protocol(
         schema_version=1,
         spec=loaded.spec,

@@ -11,17 +11,13 @@ from typing import NamedTuple
 
 from xgent_evolve.canonical import Json, digest_json
 from xgent_evolve.errors import InvalidError
+from xgent_evolve.freeze.instructions import AGENTS_FILE
 from xgent_evolve.freeze.places import place, spec_path
 from xgent_evolve.freeze.protocol import FrozenCondition, InstalledSkill
 from xgent_evolve.freeze.rules import minimal_text, require_rules
+from xgent_evolve.freeze.skill_trees import SKILL_FILE
 from xgent_evolve.freeze.snapshot import Snapshot, require_distinct_names
-from xgent_evolve.freeze.surface import (
-    AGENTS_FILE,
-    SKILL_FILE,
-    Surface,
-    freeze_fixed_skills,
-    require_skill,
-)
+from xgent_evolve.freeze.surface import Surface, freeze_fixed_skills, require_skill
 from xgent_evolve.ids import Digest
 from xgent_evolve.spec.load import LoadedSpec
 from xgent_evolve.spec.paths import covered, last_name, within
@@ -65,11 +61,16 @@ def condition_content(
     """Return the digest of what a condition shows: equal text, equal digest."""
     document: Json = {
         "type": "xgent-evolve/condition/1",
-        "skill": None if skill is None else skill.model_dump(mode="json"),
-        "fixed_skills": [item.model_dump(mode="json") for item in fixed_skills],
+        "skill": None if skill is None else _what_is_shown(skill),
+        "fixed_skills": [_what_is_shown(item) for item in fixed_skills],
         "agents": agents,
     }
     return digest_json(document)
+
+
+def _what_is_shown(skill: InstalledSkill) -> Json:
+    """Return a skill without the links that its files were before: the agent sees files."""
+    return skill.model_dump(mode="json", exclude={"links"})
 
 
 def changed_tree(entries: tuple[Entry, ...], changes: Changes, blobs: Blobs) -> Tree:
@@ -105,7 +106,13 @@ def _freeze_condition(
         absent.append(root)
     elif root is not None and skill is not None:
         shown |= {f"{root}/{entry.path}": entry for entry in skill}
-        installed = InstalledSkill(name=last_name(root), bundle=put_bundle(blobs, skill))
+        links = {
+            path: target
+            for path, target in surface.skill_links.items()
+            if path not in overrides.skill
+        }
+        bundle = put_bundle(blobs, skill)
+        installed = InstalledSkill(name=last_name(root), bundle=bundle, links=links)
     require_rules(loaded, number, Snapshot(surface.origin, shown), absent, blobs)
     bundle = put_bundle(blobs, agents)
     return FrozenCondition(

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from typing import Literal, Self
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from xgent_evolve.canonical import Json, canonical_bytes, digest_bytes
 from xgent_evolve.errors import StoreError
+from xgent_evolve.freeze.instructions import PROJECT_DOC_MAX_BYTES
 from xgent_evolve.ids import Digest
 from xgent_evolve.spec.kinds import Cpus
 from xgent_evolve.spec.models_v1 import JobSpecV1
@@ -32,6 +33,9 @@ class InstalledSkill(Record):
     """Directory name below the skill root in the container."""
     bundle: Digest
     """Bundle of the skill's files, paths relative to the skill directory."""
+    links: dict[str, str] = Field(default_factory=dict[str, str])
+    """Target of every link of the source that the bundle has as files, by its path; `.` is the
+    skill's directory itself."""
 
 
 class FrozenCondition(Record):
@@ -112,6 +116,8 @@ class Protocol(Record):
     """The tasks, in the order of the JobSpec."""
     method: Digest | None = None
     """Blob of the optimizer's instructions (mode search)."""
+    project_doc_max_bytes: int = PROJECT_DOC_MAX_BYTES
+    """Bytes of AGENTS.md text that Codex loads at most, in every trial."""
     payload: dict[str, Digest]
     """Blobs of the scripts that are shipped to the host, by file name."""
     code: dict[str, Digest]

@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from xgent_evolve.errors import InvalidError
+from xgent_evolve.freeze.instructions import AGENTS_FILE, OVERRIDE_FILE
 from xgent_evolve.freeze.places import place, spec_path
 from xgent_evolve.freeze.protocol import InstalledSkill
+from xgent_evolve.freeze.skill_trees import SKILL_FILE, SkillFiles, skill_files
 from xgent_evolve.freeze.skills import read_skill_header
 from xgent_evolve.freeze.snapshot import Snapshot
 from xgent_evolve.spec.load import LoadedSpec
 from xgent_evolve.spec.paths import covered, last_name
 from xgent_evolve.store.bundles import Blobs, Entry, Tree, make_tree, put_bundle
-
-AGENTS_FILE = "AGENTS.md"
-OVERRIDE_FILE = "AGENTS.override.md"
-"""Found beside an AGENTS.md, the agent reads this one instead."""
-SKILL_FILE = "SKILL.md"
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +28,8 @@ class Surface:
     """Directories of the background skills."""
     skill: tuple[Entry, ...]
     """Files of the skill under test, paths relative to its directory."""
+    skill_links: dict[str, str]
+    """Links of that skill that were replaced by what they lead to."""
     agents: tuple[Entry, ...]
     """AGENTS.md files outside all skills, paths relative to the repository."""
     background: dict[str, Entry]
@@ -67,27 +66,17 @@ def find_surface(loaded: LoadedSpec, snapshot: Snapshot) -> Surface:
         if last_name(entry.path) == AGENTS_FILE
     )
     own = {entry.path for entry in agents}
+    skill = skill_files(snapshot, skill_root) if skill_root else SkillFiles([], {})
     outside = snapshot.without([skill_root] if skill_root else [])
     return Surface(
         origin=snapshot.origin,
         skill_root=skill_root,
         fixed_roots=fixed,
-        skill=tuple(skill_entries(snapshot, skill_root)) if skill_root else (),
+        skill=tuple(skill.entries),
+        skill_links=skill.links,
         agents=agents,
         background={entry.path: entry for entry in outside if entry.path not in own},
     )
-
-
-def skill_entries(snapshot: Snapshot, root: str) -> list[Entry]:
-    """Return a skill's files with paths relative to its directory.
-
-    Its SKILL.md is never a link: agents have been seen not to follow one.
-    """
-    main = snapshot.entries.get(f"{root}/{SKILL_FILE}")
-    entries = [entry for entry in snapshot.subtree(root) if entry.path != SKILL_FILE]
-    if main is not None:
-        entries.append(replace(snapshot.followed(main), path=SKILL_FILE))
-    return entries
 
 
 def freeze_fixed_skills(
@@ -103,9 +92,11 @@ def freeze_fixed_skills(
     _require_distinct_skills(loaded, surface)
     installed: list[InstalledSkill] = []
     for root in surface.fixed_roots:
-        tree = make_tree(skill_entries(snapshot, root))
+        files = skill_files(snapshot, root)
+        tree = make_tree(files.entries)
         require_skill(tree, f"{surface.origin}/{root}/{SKILL_FILE}", blobs)
-        installed.append(InstalledSkill(name=last_name(root), bundle=put_bundle(blobs, tree)))
+        bundle = put_bundle(blobs, tree)
+        installed.append(InstalledSkill(name=last_name(root), bundle=bundle, links=files.links))
     return sorted(installed, key=lambda skill: skill.name)
 
 
@@ -149,13 +140,16 @@ def _require_distinct_skills(loaded: LoadedSpec, surface: Surface) -> None:
 def _require_directory(
     loaded: LoadedSpec, snapshot: Snapshot, root: str, *field: str | int
 ) -> None:
-    if root in snapshot.entries or not snapshot.below(root):
+    entry = snapshot.entries.get(root)
+    # Apply writes files, and never through a link.
+    written = field[0] == "target" and loaded.spec.authority.allow_apply
+    if not skill_files(snapshot, root).entries or (entry is not None and written):
         raise InvalidError(
             "a skill root is not a directory of frozen files",
             code="E_SPEC_TARGET",
             where=place(loaded, *field),
             expected=f"a directory with {SKILL_FILE}, listed in source.paths or source.new_paths",
-            found="a file or a link" if root in snapshot.entries else "nothing frozen there",
+            found="nothing frozen there" if entry is None else f"a {entry.kind}",
             fix="name the real directory, and list it in source.paths",
         )
 

@@ -40,12 +40,19 @@ def _key(key: str) -> str:
 
 
 def config_toml(
-    runtime: Runtime, *, workdir: str, path: str, trusted: bool, variables: Mapping[str, str]
+    runtime: Runtime,
+    *,
+    workdir: str,
+    path: str,
+    trusted: bool,
+    variables: Mapping[str, str],
+    project_doc_max_bytes: int,
 ) -> bytes:
     """Return the driver's config.toml.
 
     `path` is the PATH of the agent's tools, `variables` are those that the task sets; `trusted`
-    lets Codex read AGENTS.md below `workdir` (its own .codex directory is removed beforehand).
+    lets Codex read AGENTS.md below `workdir` (its own .codex directory is removed beforehand), up
+    to `project_doc_max_bytes` bytes.
     """
     lines = [
         *toml_lines(
@@ -60,6 +67,7 @@ def config_toml(
                 "check_for_update_on_startup": False,
                 "include_environment_context": True,
                 "project_root_markers": [".git"],
+                "project_doc_max_bytes": project_doc_max_bytes,
             },
         ),
         *toml_lines(

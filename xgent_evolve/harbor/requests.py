@@ -134,6 +134,7 @@ class Planner:
             path=self.host.images[spec_case.image].path,
             trusted=self._delivers_agents(),
             variables=case.variables.everywhere,
+            project_doc_max_bytes=self.protocol.project_doc_max_bytes,
         )
         inputs.add_file("/xgent/codex-home/config.toml", config)
         requirements = codex.requirements_toml(codex.profile_name(uuid))

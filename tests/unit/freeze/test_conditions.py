@@ -148,7 +148,8 @@ def test_a_skill_link_to_something_that_is_not_frozen_is_refused(study):
     assert refused(study, RefusedError).code == "E_FREEZE_LINK_ESCAPE"
 
 
-def test_a_linked_skill_root_is_refused(study):
+def test_a_linked_skill_root_that_apply_may_write_is_refused(study):
+    study.spec["authority"] |= {"allow_apply": True, "write_paths": ["skills/demo"]}
     (study.repo / "skills/demo").rename(study.repo / "skills/real")
     (study.repo / "skills/demo").symlink_to("real")
     study.commit()

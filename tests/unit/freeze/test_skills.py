@@ -5,7 +5,12 @@ from __future__ import annotations
 import pytest
 
 from xgent_evolve.errors import InvalidError
-from xgent_evolve.freeze.skills import SkillHeader, read_skill_header
+from xgent_evolve.freeze.skills import (
+    SkillHeader,
+    read_skill,
+    read_skill_header,
+    skill_warnings,
+)
 
 GOOD = b"---\nname: demo\ndescription: Does it.\n---\nbody\n"
 
@@ -119,3 +124,59 @@ def test_every_collected_skill_that_agents_drop_is_refused(inputs, name, code, p
 def test_a_name_that_only_breaks_the_written_rules_is_not_refused(inputs, name):
     content = (inputs / "skills_invalid" / name / "SKILL.md").read_bytes()
     assert read_skill_header(content, name).description
+
+
+@pytest.mark.parametrize(
+    ("content", "code", "place"),
+    [
+        (b"---\nname: " + b"n" * 65 + b"\ndescription: x\n---\n", "E_SKILL_NAME", "2:7"),
+        (b"---\nname: a\ndescription: x\nmetadata: text\n---\n", "E_SKILL_YAML", "4:11"),
+        (b"---\nname: a\ndescription: x\nmetadata: [a]\n---\n", "E_SKILL_YAML", "4:11"),
+        (
+            b"---\nname: a\ndescription: x\nmetadata:\n  short-description: [a]\n---\n",
+            "E_SKILL_YAML",
+            "5:22",
+        ),
+        (b"---\nname: a\ndescription: x\n? [a, b]\n: c\n---\n", "E_SKILL_YAML", "4:3"),
+    ],
+)
+def test_what_codex_was_seen_to_drop_is_an_error_with_its_place(content, code, place):
+    assert refusal(content) == (code, f"SKILL.md:{place}")
+
+
+@pytest.mark.parametrize("name", ["n" * 64, "é" * 64])
+def test_lengths_are_counted_in_characters(name):
+    content = f"---\nname: {name}\ndescription: {'é' * 1024}\n---\n".encode()
+    assert read_skill(content, "x").faults == ()
+    codes = [warning.code for warning in skill_warnings(content, "x", name)]
+    assert codes == ([] if name.isascii() else ["W_SKILL_NAME"])
+    longer = content.replace(b"description: ", b"description: x")
+    codes = [warning.code for warning in skill_warnings(longer, "x", name)]
+    assert codes[-1] == "W_SKILL_DESCRIPTION_LENGTH"
+
+
+def test_both_missing_fields_are_told_at_once():
+    faults = read_skill(b"---\nlicense: MIT\n---\n", "x").faults
+    assert ["no name" in fault.message for fault in faults] == [True, False]
+
+
+@pytest.mark.parametrize("name", ["Review", "a_b", "a--b", "-a", "a b"])
+def test_a_name_that_breaks_the_written_rule_is_a_warning(name):
+    content = f"---\nname: {name}\ndescription: x\n---\n".encode()
+    (warning,) = skill_warnings(content, "SKILL.md", name)
+    assert (warning.code, warning.where) == ("W_SKILL_NAME", "SKILL.md")
+
+
+def test_the_collected_skills_break_just_these_written_rules(inputs):
+    found = {
+        (kind, path.parent.name): sorted({item.code for item in warnings})
+        for kind in ("skills", "skills_invalid")
+        for path in sorted((inputs / kind).glob("*/SKILL.md"))
+        if (warnings := skill_warnings(path.read_bytes(), str(path), path.parent.name))
+    }
+    assert found == {
+        ("skills", "claude-api"): ["W_SKILL_DESCRIPTION_LENGTH"],
+        ("skills", "composition-patterns"): ["W_SKILL_NAME"],
+        ("skills_invalid", "artifact_demo"): ["W_SKILL_NAME"],
+        ("skills_invalid", "skill_find"): ["W_SKILL_NAME"],
+    }

@@ -1,0 +1,102 @@
+"""Warnings about a frozen study: what is allowed and still not what its author will expect.
+
+A warning has the form of a fault and a code that starts with `W_`; `STRICT` names the error that
+it becomes when the caller wants none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from typing import Final
+
+from xgent_evolve.errors import Fault, SpecError
+from xgent_evolve.freeze.places import place, spec_path
+from xgent_evolve.freeze.protocol import InstalledSkill, Protocol
+from xgent_evolve.freeze.reach import agents_warnings
+from xgent_evolve.freeze.skill_trees import SKILL_FILE
+from xgent_evolve.freeze.skills import skill_warnings
+from xgent_evolve.freeze.tasks import task_warnings
+from xgent_evolve.spec.load import LoadedSpec
+from xgent_evolve.spec.paths import last_name
+from xgent_evolve.store.bundles import Blobs, load_bundle
+
+STRICT: Final = {
+    "W_AGENTS_IMPORT": "E_AGENTS_IMPORT",
+    "W_AGENTS_NESTED": "E_AGENTS_NESTED",
+    "W_AGENTS_TRUNCATED": "E_AGENTS_TRUNCATED",
+    "W_SKILL_DESCRIPTION_LENGTH": "E_SKILL_DESCRIPTION_LENGTH",
+    "W_SKILL_LINKED": "E_SKILL_LINKED",
+    "W_SKILL_NAME": "E_SKILL_NAME",
+    "W_TASK_IMAGE": "E_TASK_IMAGE",
+    "W_TASK_LIMIT": "E_TASK_LIMIT",
+    "W_TASK_UNCHECKED": "E_TASK_UNCHECKED",
+    "W_TASK_UNKNOWN_KEY": "E_TASK_UNKNOWN_KEY",
+}
+"""The error of each warning under `validate --strict`."""
+
+
+def study_warnings(loaded: LoadedSpec, protocol: Protocol, blobs: Blobs) -> tuple[Fault, ...]:
+    """Return every warning about a study, each once: skills, AGENTS.md text, tasks. Pure."""
+    found = [
+        *_skills(loaded, protocol, blobs),
+        *agents_warnings(loaded, protocol, blobs),
+        *_tasks(loaded, protocol, blobs),
+    ]
+    return tuple(dict.fromkeys(found))
+
+
+def require_no_warnings(warnings: Iterable[Fault]) -> None:
+    """Raise SpecError (exit 2) with every warning as an error, when there is one."""
+    if faults := tuple(replace(item, code=STRICT[item.code]) for item in warnings):
+        raise SpecError(faults)
+
+
+def _skills(loaded: LoadedSpec, protocol: Protocol, blobs: Blobs) -> Iterator[Fault]:
+    roots = {last_name(root): root for root in map(spec_path, loaded.spec.source.fixed_skill_roots)}
+    repo = loaded.resolve(loaded.spec.target.repo)
+    for number, condition in enumerate(protocol.conditions):
+        for skill in condition.fixed_skills if number == 0 else ():
+            root = roots.get(skill.name, skill.name)
+            yield from _skill(skill, f"{repo}/{root}", f"{repo}/{root}/{SKILL_FILE}", blobs)
+        if condition.skill is not None:
+            root = spec_path(loaded.spec.target.paths[0])
+            where = f"{repo}/{root}/{SKILL_FILE}"
+            own = f"{loaded.spec.target.paths[0]}/{SKILL_FILE}"
+            if own in loaded.spec.conditions[number].overrides:
+                where = place(loaded, "conditions", number, "overrides", own)
+            yield from _skill(condition.skill, f"{repo}/{root}", where, blobs)
+
+
+def _skill(skill: InstalledSkill, directory: str, where: str, blobs: Blobs) -> Iterator[Fault]:
+    main = next(
+        (item for item in load_bundle(blobs, skill.bundle) if item.path == SKILL_FILE), None
+    )
+    if main is not None and main.blob is not None:
+        yield from skill_warnings(blobs.get(main.blob), where, skill.name)
+    if skill.links:
+        links = [f"{path or '.'} -> {target}" for path, target in sorted(skill.links.items())]
+        yield Fault(
+            code="W_SKILL_LINKED",
+            message="the skill is partly made of links; the agent gets what they lead to",
+            where=directory,
+            expected="a directory that holds all of its files",
+            found=", ".join(links[:3]) + (f" and {len(links) - 3} more" if links[3:] else ""),
+            fix="nothing, unless conditions must not find those files outside the skill",
+        )
+
+
+def _tasks(loaded: LoadedSpec, protocol: Protocol, blobs: Blobs) -> Iterator[Fault]:
+    for item in task_warnings(protocol, blobs):
+        yield Fault(code=item.code, message=item.message, where=item.where)
+    for number, case in enumerate(protocol.cases):
+        if not load_bundle(blobs, case.oracle):
+            yield Fault(
+                code="W_TASK_UNCHECKED",
+                message=f"the task {case.id} has no reference solution, so nothing shows that its"
+                " grader can pass anyone",
+                where=place(loaded, "cases", number, "oracle_paths"),
+                expected="solution/solve.sh",
+                found="no file",
+                fix="add a reference solution, or read the grader with care",
+            )
