@@ -29,6 +29,7 @@ class Workshop:
     def fill(self, template: str) -> Path:
         """Write the filled template and return its path."""
         text = (EXAMPLES / template).read_text(encoding="utf-8")
+        text = re.sub(r'"<(MIN_GAIN|MIN_GROUPS)>"', lambda match: self.fillings[match[1]], text)
         filled = re.sub(r"<([A-Z][A-Z0-9_]*)>", lambda match: self.fillings[match[1]], text)
         path = self.directory / template
         path.write_text(filled, encoding="utf-8")
@@ -63,6 +64,10 @@ def workshop(tmp_path: Path) -> Workshop:
     for name in ("one", "two", "three"):
         write_task(tmp_path / "tasks" / name)
     checkout = commit(tmp_path / "tasks")
+    for name in ("one.json", "two.json", "calibration.json", "artifacts/good.patch"):
+        material = tmp_path / "evaluation" / name
+        material.parent.mkdir(parents=True, exist_ok=True)
+        material.write_text(f"material of {name}\n")
     tasks = {
         f"TASK_{name.upper()}_{key}": value
         for name in ("one", "two", "three")
@@ -74,6 +79,13 @@ def workshop(tmp_path: Path) -> Workshop:
         )
     }
     fillings = tasks | {
+        "EVALUATION_ROOT": "evaluation",
+        "TASK_ONE_RUBRIC": "one.json",
+        "TASK_TWO_RUBRIC": "two.json",
+        "CALIBRATION_MANIFEST": "calibration.json",
+        "CALIBRATION_ARTIFACTS": "artifacts",
+        "MIN_GAIN": "0.05",
+        "MIN_GROUPS": "6",
         "TARGET_REPO": "repo",
         "TARGET_GIT_SHA": base,
         "SKILL_PATH": "skills/review",

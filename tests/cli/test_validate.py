@@ -20,7 +20,10 @@ def snapshot(directory: Path) -> dict[str, tuple[int, bytes]]:
     }
 
 
-@pytest.mark.parametrize("template", ["public-smoke.json", "skill-compare.json"])
+TEMPLATES = ["public-smoke.json", "quality-calibration.json", "skill-compare.json"]
+
+
+@pytest.mark.parametrize("template", TEMPLATES)
 def test_a_filled_template_is_valid_and_nothing_is_written(
     workshop: Any, answer: Say, template: str
 ) -> None:
@@ -32,8 +35,9 @@ def test_a_filled_template_is_valid_and_nothing_is_written(
     assert snapshot(workshop.directory) == before
 
 
-def test_an_unfilled_template_names_every_open_place(answer: Say) -> None:
-    template = Path(__file__).parents[2] / "examples" / "skill-compare.json"
+@pytest.mark.parametrize("name", TEMPLATES)
+def test_an_unfilled_template_names_every_open_place(answer: Say, name: str) -> None:
+    template = Path(__file__).parents[2] / "examples" / name
     said = answer("validate", "--spec", template)
     assert (said.code, said.out) == (2, "")
     for name in set(re.findall(r"<[A-Z_]+>", template.read_text())):
@@ -102,6 +106,55 @@ def test_the_answer_reads_from_question_to_next_step(workshop: Any, answer: Say)
         "valid; nothing was run and nothing was written\n"
         f"next      xgent-evolve run --spec {path} --output DIR\n"
     )
+
+
+def test_version_2_shows_what_judging_costs_and_is_not_run(workshop: Any, answer: Say) -> None:
+    path = workshop.fill("quality-calibration.json")
+    said = answer("validate", "--spec", path).out
+    assert (
+        "  agent 8 = 2 equal conditions (noise) x 2 cases x 2 repeats;"
+        " at most 16 with 1 retry each\n"
+        "  grade 8 = 1 for every finished agent execution; at most 136 with those of the"
+        " calibration's artifacts\n"
+        "  judge 16 = 2 for every graded delivery, and 2 for every artifact of the calibration;"
+        " at most 60 (budget.max_trials)\n"
+        "  auxiliary 0 = no auxiliary scorer is declared\n"
+    ) in said
+    assert "evaluation.rubrics.task-one" in said
+    refused = answer("run", "--spec", path, "--output", workshop.directory / "run")
+    assert refused.code == 2
+    assert "E_MODE" in refused.err
+    assert not (workshop.directory / "run").exists()
+
+
+@pytest.mark.parametrize(
+    ("name", "make"),
+    [
+        ("two.json", lambda path: path.unlink()),
+        ("calibration.json", lambda path: (path.unlink(), path.mkdir())),
+        ("artifacts", lambda path: path.rename(path.with_name("elsewhere"))),
+    ],
+)
+def test_judging_material_that_is_not_there_is_named(
+    workshop: Any, answer: Say, name: str, make: Callable[[Path], object]
+) -> None:
+    path = workshop.fill("quality-calibration.json")
+    make(workshop.directory / "evaluation" / name)
+    said = answer("validate", "--spec", path)
+    assert said.code == 2
+    assert "E_SPEC_EVALUATION" in said.err
+    assert f"evaluation/{name}" in said.err
+
+
+def test_judging_material_behind_a_link_that_leads_out_is_refused(
+    workshop: Any, answer: Say
+) -> None:
+    path = workshop.fill("quality-calibration.json")
+    link = workshop.directory / "evaluation/artifacts/hosts"
+    link.symlink_to("/etc/hosts")
+    said = answer("validate", "--spec", path)
+    assert said.code == 3
+    assert "E_FREEZE_LINK_ESCAPE" in said.err
 
 
 def test_the_configuration_marks_what_the_job_spec_did_not_say(workshop: Any, answer: Say) -> None:

@@ -23,8 +23,8 @@ from xgent_evolve.remote.preflight import (
     probe_host,
 )
 from xgent_evolve.remote.ssh import address
+from xgent_evolve.spec.job_spec import JobSpec
 from xgent_evolve.spec.load import load_spec
-from xgent_evolve.spec.models_v1 import JobSpecV1
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +95,7 @@ def remove_residue(
     return run_interruptible(work(), next_step="ask again")
 
 
-def host_of_spec(spec: JobSpecV1, observer: Observer) -> Host:
+def host_of_spec(spec: JobSpec, observer: Observer) -> Host:
     """Return the JobSpec's host, with this version's host runner."""
     return Host(
         spec.runtime.ssh,
@@ -106,7 +106,7 @@ def host_of_spec(spec: JobSpecV1, observer: Observer) -> Host:
     )
 
 
-async def _examine(spec: JobSpecV1, observer: Observer) -> Diagnosis:
+async def _examine(spec: JobSpec, observer: Observer) -> Diagnosis:
     runtime = spec.runtime
     host = host_of_spec(spec, observer)
     findings: list[Finding] = []

@@ -33,6 +33,7 @@ from xgent_evolve.remote.preflight import inspect_host
 from xgent_evolve.report.access import parts
 from xgent_evolve.report.model import Document, json_bytes, report_document
 from xgent_evolve.report.text import report_text
+from xgent_evolve.spec.job_spec import JobSpec
 from xgent_evolve.spec.load import load_spec
 from xgent_evolve.store.crashpoints import crash_point
 from xgent_evolve.store.durable import write_durable
@@ -69,7 +70,7 @@ def run(
     """
     watcher = observer or Silent()
     loaded = load_spec(spec)
-    require_carried_out(loaded.spec.mode)
+    require_carried_out(loaded.spec)
     with RunDir.draft(output) as draft:
         watcher.tell(Story("freezing every input by hash"))
         protocol = build_protocol(loaded, draft.blobs)
@@ -150,15 +151,29 @@ def plan_resume(rundir_path: Path, *, observer: Observer | None = None) -> list[
     return run_interruptible(ask(), next_step="nothing was changed")
 
 
-def require_carried_out(mode: str) -> None:
-    """Refuse a mode that `validate` knows and this version does not carry out yet."""
-    if mode == "search":
+def require_carried_out(spec: JobSpec) -> None:
+    """Refuse what `validate` knows and this version does not carry out yet.
+
+    Raises:
+        InvalidError: E_MODE.
+
+    """
+    if spec.schema_version == 2:
+        raise InvalidError(
+            "version 2 is checked by validate and not carried out by this version",
+            code="E_MODE",
+            where="$.schema_version",
+            expected="1",
+            found="2",
+            fix="compare task success with a JobSpec of version 1",
+        )
+    if spec.mode == "search":
         raise InvalidError(
             "mode search is checked by validate and not carried out by this version",
             code="E_MODE",
             where="$.mode",
             expected="smoke or compare",
-            found=mode,
+            found=spec.mode,
             fix="compare candidates that you wrote yourself",
         )
 

@@ -13,9 +13,10 @@ from xgent_evolve.freeze.places import spec_path
 from xgent_evolve.freeze.protocol import FrozenCondition, Protocol
 from xgent_evolve.ids import Digest
 from xgent_evolve.spec.bounds import Bounds, call_bounds, compared_cases
+from xgent_evolve.spec.job_spec import JobSpec
 from xgent_evolve.spec.load import LoadedSpec
-from xgent_evolve.spec.models_v1 import JobSpecV1
 from xgent_evolve.spec.paths import covered, last_name
+from xgent_evolve.spec.surfaces import skill_root
 from xgent_evolve.store.bundles import Blobs, Entry, load_bundle
 
 type Files = Mapping[str, Entry]
@@ -121,17 +122,15 @@ def difference(change: Change, blobs: Blobs) -> str:
     return f"{change.path}: {'other mode' if before == after else 'other line ends'}, same lines\n"
 
 
-def _condition_files(spec: JobSpecV1, condition: FrozenCondition, blobs: Blobs) -> Files:
+def _condition_files(spec: JobSpec, condition: FrozenCondition, blobs: Blobs) -> Files:
     files: dict[str, Entry] = {}
-    if condition.skill is not None:
-        root = spec_path(spec.target.paths[0])
-        files |= _placed(root, condition.skill.bundle, blobs)
+    root = skill_root(spec.target)
+    if condition.skill is not None and root is not None:
+        files |= _placed(spec_path(root), condition.skill.bundle, blobs)
     return files | _placed("", condition.agents, blobs)
 
 
-def _exported(
-    spec: JobSpecV1, protocol: Protocol, texts: Mapping[str, Files], blobs: Blobs
-) -> Files:
+def _exported(spec: JobSpec, protocol: Protocol, texts: Mapping[str, Files], blobs: Blobs) -> Files:
     """Return every file of the repository that some part of the study takes along."""
     files: dict[str, Entry] = {}
     roots = {last_name(root): root for root in map(spec_path, spec.source.fixed_skill_roots)}
@@ -150,7 +149,7 @@ def _exported(
     return dict(sorted(files.items()))
 
 
-def _writable(spec: JobSpecV1, texts: Mapping[str, Files]) -> tuple[str, ...]:
+def _writable(spec: JobSpec, texts: Mapping[str, Files]) -> tuple[str, ...]:
     if not spec.authority.allow_apply:
         return ()
     writable = [spec_path(path) for path in spec.authority.write_paths]
@@ -217,7 +216,7 @@ def _text(entry: Entry | None, blobs: Blobs) -> str | None:
     return None if "\0" in text else text
 
 
-def _notes(spec: JobSpecV1) -> Iterator[str]:
+def _notes(spec: JobSpec) -> Iterator[str]:
     if spec.mode == "smoke":
         yield "mode smoke shows that everything works; it measures no effect"
         return

@@ -13,8 +13,8 @@ from xgent_evolve.canonical import digest_bytes
 from xgent_evolve.errors import DriftError, InvalidError, StoreError
 from xgent_evolve.freeze.code import code_digests, payload_files, require_code
 from xgent_evolve.freeze.conditions import freeze_conditions
+from xgent_evolve.freeze.evaluation import freeze_evaluation
 from xgent_evolve.freeze.git import Repository
-from xgent_evolve.freeze.instructions import AGENTS_FILE
 from xgent_evolve.freeze.places import place, spec_path
 from xgent_evolve.freeze.protocol import FrozenCase, Protocol
 from xgent_evolve.freeze.reach import require_reachable
@@ -25,9 +25,10 @@ from xgent_evolve.freeze.surface import Surface, find_surface
 from xgent_evolve.freeze.tasks import ReadTask, read_tasks
 from xgent_evolve.freeze.views import freeze_views
 from xgent_evolve.ids import Digest
+from xgent_evolve.spec.cases import RepoSource
 from xgent_evolve.spec.load import LoadedSpec
-from xgent_evolve.spec.models_v1 import RepoSource
 from xgent_evolve.spec.paths import last_name
+from xgent_evolve.spec.surfaces import AGENTS_FILE
 from xgent_evolve.store.bundles import Blobs, load_bundle, make_tree, put_bundle
 
 
@@ -65,6 +66,7 @@ def build_protocol(loaded: LoadedSpec, blobs: Blobs) -> Protocol:
             for number, task in enumerate(tasks)
         ],
         method=_freeze_method(loaded, blobs),
+        evaluation=freeze_evaluation(loaded, blobs),
         payload=_freeze_payload(blobs),
         code=code_digests(),
     )
@@ -118,6 +120,8 @@ def reachable(protocol: Protocol, blobs: Blobs) -> list[Digest]:
 
 
 def _bundles(protocol: Protocol) -> Iterator[Digest]:
+    if protocol.evaluation is not None:
+        yield protocol.evaluation
     for condition in protocol.conditions:
         yield condition.agents
         if condition.skill is not None:

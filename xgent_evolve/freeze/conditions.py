@@ -11,7 +11,6 @@ from typing import NamedTuple
 
 from xgent_evolve.canonical import Json, digest_json
 from xgent_evolve.errors import InvalidError
-from xgent_evolve.freeze.instructions import AGENTS_FILE
 from xgent_evolve.freeze.places import place, spec_path
 from xgent_evolve.freeze.protocol import FrozenCondition, InstalledSkill
 from xgent_evolve.freeze.rules import minimal_text, require_rules
@@ -21,6 +20,7 @@ from xgent_evolve.freeze.surface import Surface, freeze_fixed_skills, require_sk
 from xgent_evolve.ids import Digest
 from xgent_evolve.spec.load import LoadedSpec
 from xgent_evolve.spec.paths import covered, last_name, within
+from xgent_evolve.spec.surfaces import AGENTS_FILE
 from xgent_evolve.store.bundles import Blobs, Entry, Tree, file_entry, make_tree, put_bundle
 
 type Changes = dict[str, bytes | None]
@@ -187,19 +187,24 @@ def _checked_overrides(loaded: LoadedSpec, number: int, surface: Surface) -> _Ov
 
 
 def _require_difference(loaded: LoadedSpec, frozen: list[FrozenCondition]) -> None:
-    candidate = loaded.spec.candidate_condition
-    if candidate is None:
+    """Refuse two conditions that put the same text in front of the agent (a smoke may)."""
+    if loaded.spec.mode == "smoke":
         return
-    content = {condition.id: condition.content for condition in frozen}
-    if content[candidate] == content[loaded.spec.baseline_condition]:
-        raise InvalidError(
-            "the candidate puts the same text in front of the agent as the baseline",
-            code="E_SPEC_NO_DIFFERENCE",
-            where=place(loaded, "candidate_condition"),
-            expected=f"other content than that of {loaded.spec.baseline_condition}",
-            found=content[candidate],
-            fix="give the candidate condition overrides, or compare other conditions",
-        )
+    first: dict[Digest, str] = {}
+    compared = {loaded.spec.baseline_condition, loaded.spec.candidate_condition}
+    for number, condition in enumerate(frozen):
+        twin = first.setdefault(condition.content, condition.id)
+        if twin != condition.id:
+            is_compared = {twin, condition.id} == compared
+            where = ("candidate_condition",) if is_compared else ("conditions", number)
+            raise InvalidError(
+                f"{condition.id} puts the same text in front of the agent as {twin}",
+                code="E_SPEC_NO_DIFFERENCE",
+                where=place(loaded, *where),
+                expected=f"other content than that of {twin}",
+                found=condition.content,
+                fix="give it overrides that change something, or remove one of the two",
+            )
 
 
 def _is_unicode(text: str) -> bool:

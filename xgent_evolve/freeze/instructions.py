@@ -15,7 +15,6 @@ from typing import Final
 PROJECT_DOC_MAX_BYTES: Final = 32_768
 """Codex's default, which every trial sets explicitly and the protocol records."""
 
-AGENTS_FILE: Final = "AGENTS.md"
 OVERRIDE_FILE: Final = "AGENTS.override.md"
 """Found beside an AGENTS.md, the agent reads this one instead."""
 

@@ -10,8 +10,8 @@ from xgent_evolve.errors import DriftError, InvalidError
 from xgent_evolve.freeze.disk import Found
 from xgent_evolve.freeze.git import Repository
 from xgent_evolve.freeze.places import place, spec_path
+from xgent_evolve.spec.cases import PublicSource
 from xgent_evolve.spec.load import LoadedSpec
-from xgent_evolve.spec.models_v1 import PublicSource
 from xgent_evolve.spec.paths import covered
 
 

@@ -6,16 +6,24 @@ trial, a grade or the analysis depends on is reachable from it through digests (
 
 from __future__ import annotations
 
-from typing import Literal, Self
+from typing import Annotated, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    PlainSerializer,
+    PlainValidator,
+    ValidationError,
+)
 
 from xgent_evolve.canonical import Json, canonical_bytes, digest_bytes
 from xgent_evolve.errors import StoreError
 from xgent_evolve.freeze.instructions import PROJECT_DOC_MAX_BYTES
 from xgent_evolve.ids import Digest
+from xgent_evolve.spec.job_spec import JobSpec
 from xgent_evolve.spec.kinds import Cpus
-from xgent_evolve.spec.models_v1 import JobSpecV1
+from xgent_evolve.spec.versions import frozen_spec, spec_document
 
 
 class Record(BaseModel):
@@ -101,12 +109,20 @@ class FrozenCase(Record):
     skills under study; None when the image already holds the workspace."""
 
 
+type FrozenSpec = Annotated[
+    JobSpec,
+    PlainValidator(frozen_spec),
+    PlainSerializer(spec_document, return_type=object),
+]
+"""A JobSpec of any version; the model of its version reads and writes it."""
+
+
 class Protocol(Record):
     """A study, frozen."""
 
     schema_version: Literal[1]
     """Version of this document."""
-    spec: JobSpecV1
+    spec: FrozenSpec
     """The JobSpec."""
     spec_bytes: Digest
     """Blob of the JobSpec file as it was read."""
@@ -116,6 +132,8 @@ class Protocol(Record):
     """The tasks, in the order of the JobSpec."""
     method: Digest | None = None
     """Blob of the optimizer's instructions (mode search)."""
+    evaluation: Digest | None = None
+    """Bundle of the judging material, paths relative to evaluation.root (version 2)."""
     project_doc_max_bytes: int = PROJECT_DOC_MAX_BYTES
     """Bytes of AGENTS.md text that Codex loads at most, in every trial."""
     payload: dict[str, Digest]

@@ -8,7 +8,7 @@ from xgent_evolve.errors import InvalidError
 from xgent_evolve.freeze.places import place, spec_path
 from xgent_evolve.freeze.snapshot import Snapshot
 from xgent_evolve.spec.load import LoadedSpec
-from xgent_evolve.spec.models_v1 import ProtectedRule
+from xgent_evolve.spec.parts import ProtectedRule
 from xgent_evolve.spec.paths import covered
 from xgent_evolve.store.bundles import Blobs
 

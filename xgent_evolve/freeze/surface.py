@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from xgent_evolve.errors import InvalidError
-from xgent_evolve.freeze.instructions import AGENTS_FILE, OVERRIDE_FILE
+from xgent_evolve.freeze.instructions import OVERRIDE_FILE
 from xgent_evolve.freeze.places import place, spec_path
 from xgent_evolve.freeze.protocol import InstalledSkill
 from xgent_evolve.freeze.skill_trees import SKILL_FILE, SkillFiles, skill_files
@@ -13,6 +13,7 @@ from xgent_evolve.freeze.skills import read_skill_header
 from xgent_evolve.freeze.snapshot import Snapshot
 from xgent_evolve.spec.load import LoadedSpec
 from xgent_evolve.spec.paths import covered, last_name
+from xgent_evolve.spec.surfaces import AGENTS_FILE, agents_paths, skill_root
 from xgent_evolve.store.bundles import Blobs, Entry, Tree, make_tree, put_bundle
 
 
@@ -23,7 +24,7 @@ class Surface:
     origin: str
     """Where the source was frozen, for messages."""
     skill_root: str | None
-    """Directory of the skill under test; None when AGENTS.md files are under study."""
+    """Directory of the skill under test; None when only AGENTS.md files are under study."""
     fixed_roots: tuple[str, ...]
     """Directories of the background skills."""
     skill: tuple[Entry, ...]
@@ -50,27 +51,26 @@ def find_surface(loaded: LoadedSpec, snapshot: Snapshot) -> Surface:
 
     """
     target = loaded.spec.target
-    paths = [spec_path(path) for path in target.paths]
     fixed = tuple(spec_path(root) for root in loaded.spec.source.fixed_skill_roots)
     for number, root in enumerate(fixed):
         _require_directory(loaded, snapshot, root, "source", "fixed_skill_roots", number)
-    skill_root = paths[0] if target.surface == "skill" else None
-    if skill_root is None:
-        _require_agents_text(loaded, snapshot, paths)
-    else:
-        _require_directory(loaded, snapshot, skill_root, "target", "paths", 0)
-    roots = (*filter(None, (skill_root,)), *fixed)
+    named = skill_root(target)
+    root = None if named is None else spec_path(named)
+    _require_agents_text(loaded, snapshot)
+    if named is not None and root is not None:
+        _require_directory(loaded, snapshot, root, "target", "paths", target.paths.index(named))
+    roots = (*filter(None, (root,)), *fixed)
     agents = tuple(
         snapshot.followed(entry)
         for entry in snapshot.without(roots)
         if last_name(entry.path) == AGENTS_FILE
     )
     own = {entry.path for entry in agents}
-    skill = skill_files(snapshot, skill_root) if skill_root else SkillFiles([], {})
-    outside = snapshot.without([skill_root] if skill_root else [])
+    skill = skill_files(snapshot, root) if root else SkillFiles([], {})
+    outside = snapshot.without([root] if root else [])
     return Surface(
         origin=snapshot.origin,
-        skill_root=skill_root,
+        skill_root=root,
         fixed_roots=fixed,
         skill=tuple(skill.entries),
         skill_links=skill.links,
@@ -154,10 +154,15 @@ def _require_directory(
         )
 
 
-def _require_agents_text(loaded: LoadedSpec, snapshot: Snapshot, paths: list[str]) -> None:
+def _require_agents_text(loaded: LoadedSpec, snapshot: Snapshot) -> None:
     """Refuse a target without text, and one whose text the agent would not read."""
+    target = loaded.spec.target
+    studied = agents_paths(target)
     names = {name: _directories(snapshot, name) for name in (AGENTS_FILE, OVERRIDE_FILE)}
-    for number, path in enumerate(paths):
+    for number, name in enumerate(target.paths):
+        if name not in studied:
+            continue
+        path = spec_path(name)
         is_file = last_name(path) == AGENTS_FILE
         directory = path.removesuffix(AGENTS_FILE).rstrip("/") if is_file else path
         below = [found for found in names[AGENTS_FILE] if _is_in(found, directory)]

@@ -14,8 +14,9 @@ from typing import NamedTuple
 from xgent_evolve.errors import SpecError, TaskError
 from xgent_evolve.freeze.disk import DiskReader
 from xgent_evolve.freeze.protocol import CaseLimits, CaseVariables, Protocol
+from xgent_evolve.spec.cases import Case
+from xgent_evolve.spec.job_spec import JobSpec
 from xgent_evolve.spec.load import LoadedSpec
-from xgent_evolve.spec.models_v1 import Case, JobSpecV1
 from xgent_evolve.store.bundles import Blobs
 from xgent_evolve.tasks.agreement import check_agreement
 from xgent_evolve.tasks.findings import Findings, TaskWarning
@@ -100,7 +101,7 @@ def _settings(case: Case, content: bytes | None, file: str, findings: Findings) 
     return settings
 
 
-def _read(spec: JobSpecV1, content: bytes | None, settings: TaskSettings) -> ReadTask:
+def _read(spec: JobSpec, content: bytes | None, settings: TaskSettings) -> ReadTask:
     limits = effective_limits(settings, spec.runtime, spec.budget)
     return ReadTask(
         content,

@@ -16,8 +16,8 @@ from xgent_evolve.freeze.pinned import require_pinned
 from xgent_evolve.freeze.places import place, spec_path
 from xgent_evolve.freeze.snapshot import keep, require_distinct_names, require_fetched
 from xgent_evolve.ids import Digest
+from xgent_evolve.spec.cases import Case, PublicSource
 from xgent_evolve.spec.load import LoadedSpec
-from xgent_evolve.spec.models_v1 import Case, PublicSource
 from xgent_evolve.spec.paths import covered
 from xgent_evolve.store.bundles import Blobs, Tree, link_destination, link_stays_inside, make_tree
 from xgent_evolve.tasks.prompt import prompt_of

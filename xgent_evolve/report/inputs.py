@@ -34,7 +34,7 @@ class Study:
     """The caller's name for it."""
     question: str
     """The question that the study answers."""
-    mode: Literal["smoke", "compare", "search"]
+    mode: Literal["smoke", "compare", "search", "calibrate"]
     """What was asked of the tool."""
 
 

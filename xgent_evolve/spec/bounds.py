@@ -1,7 +1,8 @@
 """How many executions a JobSpec can cause at most, known before anything runs.
 
 Planned is what runs when nothing fails. The bound adds the retries that the budget allows and
-stops where the budget stops. budget.max_trials counts agent executions, confirmation included.
+stops where the budget stops. budget.max_trials counts agent executions, confirmation included; in
+version 2 it counts judges and the auxiliary scorer too, since calibration is paid as well.
 """
 
 from __future__ import annotations
@@ -9,7 +10,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-from xgent_evolve.spec.models_v1 import Case, JobSpecV1
+from xgent_evolve.spec.cases import Case
+from xgent_evolve.spec.job_spec import JobSpec
 
 KINDS: Final = (
     "agent",
@@ -22,6 +24,10 @@ KINDS: Final = (
     "reference",
 )
 """Every kind of execution, each a field of `Bounds`."""
+
+
+FEWEST_ARTIFACTS: Final = 2
+"""A calibration compares at least two artifacts."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +45,15 @@ class Plan:
     """Agent executions of confirmation; 0 when none is budgeted."""
     optimizer: int
     """Proposals of the search."""
+    diagnosis: int = 0
+    """Agent executions of the two equal conditions that show the noise (version 2)."""
+    judges: int = 0
+    """Assessments of each delivery (version 2)."""
+
+    @property
+    def judged(self) -> int:
+        """Assessments of all deliveries before confirmation."""
+        return self.judges * (self.diagnosis + self.agent)
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +80,7 @@ class Bounds:
     """The arithmetic, one line for every kind."""
 
 
-def planned(spec: JobSpecV1) -> Plan:
+def planned(spec: JobSpec) -> Plan:
     """Return what `spec` plans; smoke plans a login start of the agent when a model is named."""
     before = compared_cases(spec)
     if spec.mode == "smoke":
@@ -73,6 +88,9 @@ def planned(spec: JobSpecV1) -> Plan:
         return Plan(1, len(spec.cases), login, 0, 0, 0)
     proposals = spec.budget.max_candidates if spec.mode == "search" else 0
     arms = 1 + proposals if spec.mode == "search" else len(spec.conditions)
+    if spec.mode == "calibrate":
+        arms = 0
+    judged = spec.schema_version == 2
     confirmation_cases = len(spec.cases) - len(before) if spec.budget.confirmation_trials else 0
     repeats = spec.measurement.repeats
     return Plan(
@@ -82,20 +100,22 @@ def planned(spec: JobSpecV1) -> Plan:
         confirmation_cases=confirmation_cases,
         confirmation=2 * confirmation_cases * repeats,
         optimizer=proposals,
+        diagnosis=2 * len(before) * repeats if judged else 0,
+        judges=2 if judged else 0,
     )
 
 
-def compared_cases(spec: JobSpecV1) -> list[Case]:
+def compared_cases(spec: JobSpec) -> list[Case]:
     """Return the cases that are measured before confirmation."""
     return [case for case in spec.cases if case.split != "confirmation"]
 
 
-def call_bounds(spec: JobSpecV1) -> Bounds:
+def call_bounds(spec: JobSpec) -> Bounds:
     """Return the upper bounds of `spec`. Pure."""
     return _smoke_bounds(spec) if spec.mode == "smoke" else _study_bounds(spec)
 
 
-def _smoke_bounds(spec: JobSpecV1) -> Bounds:
+def _smoke_bounds(spec: JobSpec) -> Bounds:
     cases, plan = len(spec.cases), planned(spec)
     attempts = 1 + spec.budget.max_retries
     agent = min(plan.agent * attempts, spec.budget.max_trials)
@@ -114,7 +134,8 @@ def _smoke_bounds(spec: JobSpecV1) -> Bounds:
             f"agent {plan.agent} = {login}{_retried(plan.agent, agent, spec)}",
             f"grade {2 * cases} = {of_cases} x 2 (the untouched workspace, the reference"
             f" solution){_retried(2 * cases, 2 * cases * attempts, spec)}",
-            *_not_in_version_1(),
+            "judge 0 = no judges in mode smoke",
+            "auxiliary 0 = no auxiliary scorer in mode smoke",
             "optimizer 0 = no search in mode smoke",
             "confirmation 0 = no confirmation in mode smoke",
             f"probe {cases} = {of_cases} x 1 sandbox probe without a model"
@@ -125,42 +146,71 @@ def _smoke_bounds(spec: JobSpecV1) -> Bounds:
     )
 
 
-def _study_bounds(spec: JobSpecV1) -> Bounds:
+def _study_bounds(spec: JobSpec) -> Bounds:
     plan, budget = planned(spec), spec.budget
     attempts = 1 + budget.max_retries
     unreserved = max(0, budget.max_trials - budget.confirmation_trials)
-    agent = min(plan.agent * attempts, unreserved)
+    before = plan.diagnosis + plan.agent
+    agent = min(before * attempts, unreserved)
     confirmation = min(plan.confirmation * attempts, budget.confirmation_trials)
-    trials = min(plan.agent, agent) + plan.confirmation
+    trials = min(before, agent) + plan.confirmation
+    artifacts = budget.max_trials if plan.judges else 0
     optimizer = plan.optimizer * attempts
     return Bounds(
         agent=agent,
-        grade=trials * attempts,
-        judge=0,
-        auxiliary=0,
+        grade=(trials + artifacts) * attempts,
+        judge=artifacts,
+        auxiliary=min(budget.max_auxiliary_calls, artifacts),
         optimizer=optimizer,
         confirmation=confirmation,
         probe=0,
         reference=0,
         lines=(
-            f"agent {plan.agent} = {_arms(spec, plan)} x {_count(plan.cases, 'case')} x "
-            f"{_count(spec.measurement.repeats, 'repeat')}{_limited(plan.agent, agent, spec)}",
-            f"grade {trials} = 1 for every finished agent execution"
-            f"{_retried(trials, trials * attempts, spec)}",
-            *_not_in_version_1(),
+            f"agent {before} = {_agent_terms(spec, plan)}{_limited(before, agent, spec)}",
+            _grade_line(spec, plan, trials, (trials + artifacts) * attempts),
+            *_judge_lines(spec, plan),
             _optimizer_line(spec, plan, optimizer),
             _confirmation_line(spec, plan, confirmation),
         ),
     )
 
 
-def _arms(spec: JobSpecV1, plan: Plan) -> str:
+def _agent_terms(spec: JobSpec, plan: Plan) -> str:
+    each = f"{_count(plan.cases, 'case')} x {_count(spec.measurement.repeats, 'repeat')}"
+    terms = [f"2 equal conditions (noise) x {each}"] if plan.diagnosis else []
+    if plan.arms:
+        terms.append(f"{_arms(spec, plan)} x {each}")
+    return " + ".join(terms)
+
+
+def _grade_line(spec: JobSpec, plan: Plan, trials: int, bound: int) -> str:
+    line = f"grade {trials} = 1 for every finished agent execution"
+    if not plan.judges:
+        return line + _retried(trials, bound, spec)
+    return f"{line}; at most {bound} with those of the calibration's artifacts"
+
+
+def _judge_lines(spec: JobSpec, plan: Plan) -> tuple[str, str]:
+    if not plan.judges:
+        return "judge 0 = no judges in version 1", "auxiliary 0 = no auxiliary scorer in version 1"
+    judged, limit = plan.judged + plan.judges * plan.confirmation, spec.budget.max_trials
+    calls = spec.budget.max_auxiliary_calls
+    return (
+        f"judge {judged} = {plan.judges} for every graded delivery, and {plan.judges} for every"
+        f" artifact of the calibration; at most {limit} (budget.max_trials)",
+        f"auxiliary {calls} = budget.max_auxiliary_calls"
+        if calls
+        else "auxiliary 0 = no auxiliary scorer is declared",
+    )
+
+
+def _arms(spec: JobSpec, plan: Plan) -> str:
     if spec.mode == "search":
         return f"(1 baseline + {_count(plan.optimizer, 'candidate')})"
     return _count(plan.arms, "condition")
 
 
-def _optimizer_line(spec: JobSpecV1, plan: Plan, bound: int) -> str:
+def _optimizer_line(spec: JobSpec, plan: Plan, bound: int) -> str:
     if spec.mode != "search":
         return f"optimizer 0 = no search in mode {spec.mode}"
     return (
@@ -169,7 +219,7 @@ def _optimizer_line(spec: JobSpecV1, plan: Plan, bound: int) -> str:
     )
 
 
-def _confirmation_line(spec: JobSpecV1, plan: Plan, bound: int) -> str:
+def _confirmation_line(spec: JobSpec, plan: Plan, bound: int) -> str:
     if not plan.confirmation:
         reason = (
             "budget.confirmation_trials is 0"
@@ -189,7 +239,7 @@ def _confirmation_line(spec: JobSpecV1, plan: Plan, bound: int) -> str:
     )
 
 
-def _limited(plan: int, bound: int, spec: JobSpecV1) -> str:
+def _limited(plan: int, bound: int, spec: JobSpec) -> str:
     """Say which limit holds agent executions: retries, or the budget."""
     if bound < plan * (1 + spec.budget.max_retries):
         reserved = spec.budget.confirmation_trials
@@ -199,14 +249,10 @@ def _limited(plan: int, bound: int, spec: JobSpecV1) -> str:
     return _retried(plan, bound, spec)
 
 
-def _retried(plan: int, bound: int, spec: JobSpecV1) -> str:
+def _retried(plan: int, bound: int, spec: JobSpec) -> str:
     if bound <= plan:
         return ""
     return f"; at most {bound} with {_count(spec.budget.max_retries, 'retry')} each"
-
-
-def _not_in_version_1() -> tuple[str, str]:
-    return "judge 0 = no judges in version 1", "auxiliary 0 = no auxiliary scorer in version 1"
 
 
 def _count(number: int, noun: str) -> str:

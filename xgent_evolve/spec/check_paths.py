@@ -12,9 +12,10 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from xgent_evolve.spec.faults import Finding, shown
-from xgent_evolve.spec.locate import JsonPath
-from xgent_evolve.spec.models_v1 import JobSpecV1
+from xgent_evolve.spec.job_spec import JobSpec
+from xgent_evolve.spec.locate import JsonPath, path_text
 from xgent_evolve.spec.paths import covered, last_name, overlaps
+from xgent_evolve.spec.surfaces import agents_paths, skill_root
 
 if TYPE_CHECKING:
     from xgent_evolve.spec.load import LoadedSpec
@@ -25,6 +26,7 @@ def path_findings(loaded: LoadedSpec) -> Iterator[Finding]:
     spec = loaded.spec
     yield from _same_repository(loaded)
     yield from _target(spec)
+    yield from _duplicates(spec)
     yield from _fixed_skills(spec)
     frozen = [*spec.source.paths, *spec.source.new_paths]
     export = spec.authority.export_paths
@@ -64,22 +66,75 @@ def _same_repository(loaded: LoadedSpec) -> Iterator[Finding]:
         )
 
 
-def _target(spec: JobSpecV1) -> Iterator[Finding]:
+def _target(spec: JobSpec) -> Iterator[Finding]:
     target = spec.target
-    if target.surface == "skill" and len(target.paths) != 1:
+    if target.surface == "agents":
+        return
+    texts = agents_paths(target)
+    roots = [path for path in target.paths if path not in texts]
+    if len(roots) != 1:
         yield Finding(
             path=("target", "paths"),
             message="surface skill studies exactly one skill",
-            expected="one path: the directory that holds SKILL.md",
-            found=f"{len(target.paths)} paths",
+            expected="the directory that holds SKILL.md, and AGENTS.md files only if they are "
+            "crossed with it",
+            found=f"{len(roots)} directories",
             fix="name the root of the skill alone; further skills are source.fixed_skill_roots",
+        )
+    for index, path in enumerate(target.paths):
+        if path in texts and covered(path, roots):
+            yield Finding(
+                path=("target", "paths", index),
+                message="the file belongs to the skill",
+                expected="AGENTS.md files outside the skill",
+                found=shown(path),
+                fix="remove it; the skill's own files are in the target already",
+            )
+
+
+def _duplicates(spec: JobSpec) -> Iterator[Finding]:
+    target, source, authority = spec.target, spec.source, spec.authority
+    lists: dict[JsonPath, Sequence[str]] = {
+        ("target", "paths"): target.paths,
+        ("target", "compatible_bases"): target.compatible_bases,
+        ("target", "protected_rules"): [f"{r.path}: {r.text}" for r in target.protected_rules],
+        ("source", "paths"): source.paths,
+        ("source", "new_paths"): source.new_paths,
+        ("authority", "export_paths"): authority.export_paths,
+        ("authority", "write_paths"): authority.write_paths,
+    }
+    for number, case in enumerate(spec.cases):
+        for view in ("scope_paths", "public_paths", "grader_paths", "oracle_paths"):
+            lists["cases", number, view] = getattr(case, view)
+    for path, items in lists.items():
+        yield from repeated(path, items)
+    if target.base_commit in target.compatible_bases:
+        yield Finding(
+            path=("target", "compatible_bases", target.compatible_bases.index(target.base_commit)),
+            message="the base is always compatible with itself",
+            expected="older commits",
+            found=shown(target.base_commit),
+            fix="remove it",
         )
 
 
-def _fixed_skills(spec: JobSpecV1) -> Iterator[Finding]:
+def repeated(path: JsonPath, items: Sequence[str]) -> Iterator[Finding]:
+    """Yield every item of a list that stands in it before."""
+    for index, item in enumerate(items):
+        first = items.index(item)
+        if first < index:
+            yield Finding(
+                path=(*path, index),
+                message="this is listed twice",
+                expected="every item once",
+                found=f"{shown(item)}, also at {path_text((*path, first))}",
+                fix="remove one of the two",
+            )
+
+
+def _fixed_skills(spec: JobSpec) -> Iterator[Finding]:
     roots = spec.source.fixed_skill_roots
-    studied = spec.target.paths if spec.target.surface == "skill" else []
-    taken = {last_name(path).casefold(): path for path in studied}
+    taken = {last_name(path).casefold(): path for path in filter(None, [skill_root(spec.target)])}
     for index, root in enumerate(roots):
         path: JsonPath = ("source", "fixed_skill_roots", index)
         if any(overlaps(root, other) for other in spec.target.paths):
@@ -129,7 +184,7 @@ def _inside(
             )
 
 
-def _write_authority(spec: JobSpecV1) -> Iterator[Finding]:
+def _write_authority(spec: JobSpec) -> Iterator[Finding]:
     writable = spec.authority.write_paths
     if not writable:
         yield Finding(

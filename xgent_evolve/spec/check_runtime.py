@@ -8,15 +8,16 @@ from collections.abc import Iterator
 from urllib.parse import urlsplit
 
 from xgent_evolve.spec.faults import Finding, shown
+from xgent_evolve.spec.job_spec import JobSpec
 from xgent_evolve.spec.locate import JsonPath
-from xgent_evolve.spec.models_v1 import HostFile, JobSpecV1
+from xgent_evolve.spec.runtime import HostFile
 
 _SYSTEM_DIRECTORIES = re.compile(
     "/(bin|boot|dev|etc|home|lib|lib64|media|mnt|opt|proc|root|run|sbin|srv|sys|tmp|usr|var)?"
 )
 
 
-def runtime_findings(spec: JobSpecV1) -> Iterator[Finding]:
+def runtime_findings(spec: JobSpec) -> Iterator[Finding]:
     """Yield every broken rule of the runtime."""
     yield from _model(spec)
     yield from _credential(spec)
@@ -39,7 +40,7 @@ def runtime_findings(spec: JobSpecV1) -> Iterator[Finding]:
             )
 
 
-def _key_files(spec: JobSpecV1) -> Iterator[Finding]:
+def _key_files(spec: JobSpec) -> Iterator[Finding]:
     """Require paths that mean the same wherever a run is resumed from."""
     files = {"known_hosts": spec.runtime.ssh.known_hosts, "identity": spec.runtime.ssh.identity}
     for name, path in files.items():
@@ -53,7 +54,7 @@ def _key_files(spec: JobSpecV1) -> Iterator[Finding]:
             )
 
 
-def _model(spec: JobSpecV1) -> Iterator[Finding]:
+def _model(spec: JobSpec) -> Iterator[Finding]:
     runtime = spec.runtime
     if spec.mode == "smoke" and runtime.model is None:
         return
@@ -83,7 +84,7 @@ def _model(spec: JobSpecV1) -> Iterator[Finding]:
         )
 
 
-def _credential(spec: JobSpecV1) -> Iterator[Finding]:
+def _credential(spec: JobSpec) -> Iterator[Finding]:
     source, allowed = spec.runtime.authentication, spec.authority.auth_path
     used = source.path if isinstance(source, HostFile) else None
     if allowed == used:
@@ -106,7 +107,7 @@ def _credential(spec: JobSpecV1) -> Iterator[Finding]:
     )
 
 
-def _host_paths(spec: JobSpecV1) -> Iterator[Finding]:
+def _host_paths(spec: JobSpec) -> Iterator[Finding]:
     root = spec.runtime.remote_root
     if (
         posixpath.normpath(root) != root

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 
-from xgent_evolve.spec.bounds import compared_cases, planned
+from xgent_evolve.spec.bounds import FEWEST_ARTIFACTS, compared_cases, planned
 from xgent_evolve.spec.faults import Finding, shown
+from xgent_evolve.spec.job_spec import JobSpec
 from xgent_evolve.spec.locate import JsonPath
-from xgent_evolve.spec.models_v1 import JobSpecV1
 
 
-def study_findings(spec: JobSpecV1) -> Iterator[Finding]:
+def study_findings(spec: JobSpec) -> Iterator[Finding]:
     """Yield every broken rule of the study."""
     yield from _unique_names(spec)
     yield from _groups(spec)
@@ -19,7 +19,7 @@ def study_findings(spec: JobSpecV1) -> Iterator[Finding]:
     yield from _budget(spec)
 
 
-def _unique_names(spec: JobSpecV1) -> Iterator[Finding]:
+def _unique_names(spec: JobSpec) -> Iterator[Finding]:
     named = {
         "cases": ("id", [case.id for case in spec.cases]),
         "conditions": ("id", [condition.id for condition in spec.conditions]),
@@ -40,7 +40,7 @@ def _unique_names(spec: JobSpecV1) -> Iterator[Finding]:
                 )
 
 
-def _groups(spec: JobSpecV1) -> Iterator[Finding]:
+def _groups(spec: JobSpec) -> Iterator[Finding]:
     groups = {case.group for case in spec.cases}
     for name in spec.measurement.weights:
         if name not in groups:
@@ -64,11 +64,14 @@ def _groups(spec: JobSpecV1) -> Iterator[Finding]:
             )
 
 
-def _needs_of_mode(spec: JobSpecV1) -> Iterator[Finding]:
+def _needs_of_mode(spec: JobSpec) -> Iterator[Finding]:
     splits = Counter(case.split for case in spec.cases)
     match spec.mode:
         case "smoke":
             return
+        case "calibrate":
+            if not compared_cases(spec):
+                yield _needed(spec, ("cases",), "a case whose split is not confirmation")
         case "compare":
             if spec.candidate_condition is None:
                 yield _needed(spec, ("candidate_condition",), "the condition under test")
@@ -83,7 +86,7 @@ def _needs_of_mode(spec: JobSpecV1) -> Iterator[Finding]:
                 yield _needed(spec, ("budget", "max_candidates"), "at least 1 candidate")
 
 
-def _needed(spec: JobSpecV1, path: JsonPath, what: str) -> Finding:
+def _needed(spec: JobSpec, path: JsonPath, what: str) -> Finding:
     return Finding(
         path=path,
         message=f"mode {spec.mode} needs {what}",
@@ -93,31 +96,36 @@ def _needed(spec: JobSpecV1, path: JsonPath, what: str) -> Finding:
     )
 
 
-def _budget(spec: JobSpecV1) -> Iterator[Finding]:
+def _budget(spec: JobSpec) -> Iterator[Finding]:
     if spec.mode == "smoke":
         return
-    plan, budget = planned(spec), spec.budget
+    plan, budget, repeats = planned(spec), spec.budget, spec.measurement.repeats
+    each = f"{plan.cases} cases x {repeats} repeats"
     # A search may end before its last candidate, but not before the first was measured.
     arms = 2 if spec.mode == "search" else plan.arms
-    agent = arms * plan.cases * spec.measurement.repeats
-    needed = agent + budget.confirmation_trials
+    conditions = arms + (2 if plan.diagnosis else 0)
+    paid = 1 + plan.judges
+    calibration = FEWEST_ARTIFACTS * plan.judges
+    needed = conditions * plan.cases * repeats * paid + calibration + budget.confirmation_trials
+    judged = f" x {paid} (agent and judges) + {calibration} for calibration" if calibration else ""
     if budget.max_trials < needed:
         yield Finding(
             path=("budget", "max_trials"),
-            message="the budget does not cover the planned agent executions",
-            expected=f"at least {needed} = {arms} conditions x {plan.cases} cases x "
-            f"{spec.measurement.repeats} repeats + {budget.confirmation_trials} for confirmation",
+            message="the budget does not cover the planned executions",
+            expected=f"at least {needed} = {conditions} conditions x {each}{judged} + "
+            f"{budget.confirmation_trials} for confirmation",
             found=str(budget.max_trials),
             fix="raise budget.max_trials (retries count too), or plan less",
         )
     declared = sum(case.split == "confirmation" for case in spec.cases)
-    confirmation = 2 * declared * spec.measurement.repeats
+    confirmation = 2 * declared * repeats * paid
     if budget.confirmation_trials and budget.confirmation_trials < confirmation:
         yield Finding(
             path=("budget", "confirmation_trials"),
             message="the reserve does not cover one confirmation",
             expected=f"0 (no confirmation), or at least {confirmation} = 2 conditions x "
-            f"{declared} cases x {spec.measurement.repeats} repeats",
+            f"{declared} cases x {repeats} repeats"
+            + (f" x {paid} (agent and judges)" if calibration else ""),
             found=str(budget.confirmation_trials),
             fix="raise budget.confirmation_trials, or set it to 0",
         )

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import os
 import posixpath
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from datetime import date
 from itertools import combinations
 from typing import TYPE_CHECKING
 
+from xgent_evolve.spec.bounds import compared_cases
+from xgent_evolve.spec.cases import Case, RepoSource
 from xgent_evolve.spec.check_paths import same_place
 from xgent_evolve.spec.faults import Finding, shown
+from xgent_evolve.spec.job_spec import JobSpec
 from xgent_evolve.spec.locate import JsonPath
-from xgent_evolve.spec.models_v1 import Case, RepoSource
-from xgent_evolve.spec.paths import covered, overlaps
+from xgent_evolve.spec.paths import covered, last_name, overlaps, within
+from xgent_evolve.spec.surfaces import AGENTS_FILE, agents_paths, skill_root
 
 if TYPE_CHECKING:
     from xgent_evolve.spec.load import LoadedSpec
@@ -48,8 +51,11 @@ def task_findings(loaded: LoadedSpec) -> Iterator[Finding]:
         yield from _views(path, case)
         yield from _workspace(path, case)
         yield from _cutoff(path, case)
+        yield from _platform(path, case)
         yield from _origin(loaded, path, case)
+        yield from _scope(loaded, path, case)
     yield from _distinct_tasks(loaded)
+    yield from _nested_instructions(loaded.spec)
 
 
 def _views(path: JsonPath, case: Case) -> Iterator[Finding]:
@@ -117,7 +123,7 @@ def _cutoff(path: JsonPath, case: Case) -> Iterator[Finding]:
 def _origin(loaded: LoadedSpec, path: JsonPath, case: Case) -> Iterator[Finding]:
     source, target = case.source, loaded.spec.target
     if not isinstance(source, RepoSource):
-        if target.surface == "agents" and loaded.spec.mode != "smoke":
+        if agents_paths(target) and loaded.spec.mode != "smoke":
             yield Finding(
                 path=(*path, "source", "kind"),
                 message="AGENTS.md files are measured on tasks of their own repository",
@@ -143,6 +149,81 @@ def _origin(loaded: LoadedSpec, path: JsonPath, case: Case) -> Iterator[Finding]
             found=shown(source.base),
             fix="declare the commit in target.compatible_bases, if the instructions suit it",
         )
+
+
+def _platform(path: JsonPath, case: Case) -> Iterator[Finding]:
+    if case.platform != "linux/amd64" and not isinstance(case.source, RepoSource):
+        yield Finding(
+            path=(*path, "platform"),
+            message="only a task of the target repository may name another platform",
+            expected='"linux/amd64", or source.kind "repo"',
+            found=f"{shown(case.platform)} with source.kind {shown(case.source.kind)}",
+            fix="use the task's own platform; scores of different platforms are not comparable",
+        )
+
+
+def _scope(loaded: LoadedSpec, path: JsonPath, case: Case) -> Iterator[Finding]:
+    source = loaded.spec.source
+    for index, scope in enumerate(case.scope_paths):
+        item: JsonPath = (*path, "scope_paths", index)
+        if not isinstance(case.source, RepoSource):
+            yield Finding(
+                path=item,
+                message="only a task of the target repository has a scope in it",
+                expected='source.kind "repo", or no scope_paths',
+                found=f"source.kind {shown(case.source.kind)}",
+                fix="remove scope_paths",
+            )
+        elif not any(overlaps(scope, root) for root in [*source.paths, *source.new_paths]):
+            yield Finding(
+                path=item,
+                message="nothing of this directory is frozen",
+                expected="a directory within source.paths",
+                found=shown(scope),
+                fix="correct it, or add the directory to source.paths",
+            )
+
+
+def uncovered_directories(spec: JobSpec, directories: Iterable[str]) -> list[str]:
+    """Return which of the directories of AGENTS.md files no compared task works in; pure.
+
+    Instructions of the top, the empty directory, are in force in every task.
+    """
+    scopes = [scope for case in compared_cases(spec) for scope in case.scope_paths]
+    return [
+        directory
+        for directory in directories
+        if directory and not any(within(scope, directory) for scope in scopes)
+    ]
+
+
+def _nested_instructions(spec: JobSpec) -> Iterator[Finding]:
+    """Require a task in the scope of every nested AGENTS.md that is studied (requirement B11)."""
+    if spec.mode == "smoke":
+        return
+    places: dict[str, JsonPath] = {}
+    for index, name in enumerate(spec.target.paths):
+        places.setdefault(name, ("target", "paths", index))
+    for number, condition in enumerate(spec.conditions):
+        for name in condition.overrides:
+            places.setdefault(name, ("conditions", number, "overrides", name))
+    texts = [
+        name
+        for name in places
+        if last_name(name) == AGENTS_FILE
+        and not within(name, skill_root(spec.target) or name + "/")
+    ]
+    for name in texts:
+        directory = name.removesuffix(AGENTS_FILE).rstrip("/")
+        if uncovered_directories(spec, [directory]):
+            yield Finding(
+                path=places[name],
+                at_key="overrides" in places[name],
+                message="no measured task works where these nested instructions apply",
+                expected=f"a case of kind repo with scope_paths in {shown(directory)}",
+                found="scope_paths that do not lie there, or none",
+                fix="say in cases[].scope_paths where the task works, or add such a task",
+            )
 
 
 def _distinct_tasks(loaded: LoadedSpec) -> Iterator[Finding]:

@@ -23,7 +23,12 @@ class Part(BaseModel):
     """Base of every part of a JobSpec: closed, immutable, documented."""
 
     model_config = ConfigDict(
-        extra="forbid", frozen=True, strict=True, use_attribute_docstrings=True
+        extra="forbid",
+        frozen=True,
+        strict=True,
+        use_attribute_docstrings=True,
+        # Validators are built when the first JobSpec is read: many commands read none.
+        defer_build=True,
     )
 
 
@@ -115,4 +120,5 @@ type RelativePath = Annotated[
 type Fraction = Annotated[Decimal, Field(ge=0, le=1), BeforeValidator(_exact)]
 type Confidence = Annotated[Decimal, Field(ge=Decimal("0.5"), lt=1), BeforeValidator(_exact)]
 type Weight = Annotated[Decimal, Field(gt=0, le=1_000_000), BeforeValidator(_exact)]
+type Amount = Annotated[Decimal, Field(ge=0, le=1_000_000), BeforeValidator(_exact)]
 type Cpus = Annotated[Decimal, Field(gt=0, le=256), BeforeValidator(_exact)]

@@ -10,11 +10,12 @@ from pydantic import ValidationError
 from xgent_evolve.errors import Fault, InvalidError, SpecError
 from xgent_evolve.spec.check import check_spec
 from xgent_evolve.spec.faults import Finding, place, place_flaws, shown, spec_error
+from xgent_evolve.spec.job_spec import JobSpec
 from xgent_evolve.spec.locate import Value
-from xgent_evolve.spec.models_v1 import JobSpecV1
 from xgent_evolve.spec.placeholders import placeholder_findings
 from xgent_evolve.spec.scan import scan
 from xgent_evolve.spec.shape import shape_findings
+from xgent_evolve.spec.versions import VERSIONS, model_of
 
 MAX_SPEC_BYTES = 16 * 1024 * 1024
 
@@ -23,7 +24,7 @@ MAX_SPEC_BYTES = 16 * 1024 * 1024
 class LoadedSpec:
     """A JobSpec that passed every check, with the file that it was read from."""
 
-    spec: JobSpecV1
+    spec: JobSpec
     path: Path
     """The file, as the caller named it."""
     content: bytes
@@ -75,17 +76,19 @@ def load_spec(path: Path) -> LoadedSpec:
     return loaded
 
 
-def _fit(value: Value) -> tuple[JobSpecV1 | None, list[Finding]]:
+def _fit(value: Value) -> tuple[JobSpec | None, list[Finding]]:
     if not isinstance(value, dict):
         return None, [_not_an_object(value)]
+    # Without a version its absence is a fault, and the keys say which one is meant.
+    version = value.get("schema_version", 2 if "evaluation" in value else 1)
     # bool and Decimal compare equal to 1, so the type is part of the question.
-    version = value.get("schema_version", 1)
-    if type(version) is not int or version != 1:
+    if type(version) is not int or version not in VERSIONS:
         return None, [_unknown_version(version)]
+    model = model_of(version)
     try:
-        return JobSpecV1.model_validate(value), []
+        return model.model_validate(value), []
     except ValidationError as error:
-        return None, shape_findings(error, JobSpecV1)
+        return None, shape_findings(error, model)
 
 
 def _not_an_object(value: Value) -> Finding:
@@ -104,9 +107,9 @@ def _unknown_version(version: Value) -> Finding:
         path=("schema_version",),
         code="E_SPEC_VERSION",
         message="this version of the format is unknown",
-        expected="1",
+        expected=" or ".join(map(str, VERSIONS)),
         found=shown(version),
-        fix="write 1, or use a release of xgent-evolve that knows this version",
+        fix="write one of these, or use a release of xgent-evolve that knows this version",
     )
 
 

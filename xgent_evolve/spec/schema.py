@@ -10,17 +10,13 @@ import json
 import sys
 from decimal import Decimal
 from pathlib import Path
-from typing import Final, override
+from typing import override
 
 from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
 from pydantic_core import core_schema
 
 from xgent_evolve.canonical import Json
-from xgent_evolve.errors import InvalidError
-from xgent_evolve.spec.models_v1 import JobSpecV1
-
-MODELS: Final = {1: JobSpecV1}
-"""The model of every version of the format."""
+from xgent_evolve.spec.versions import VERSIONS, model_of
 
 
 class _SpecSchema(GenerateJsonSchema):
@@ -52,15 +48,8 @@ def schema_document(version: int) -> dict[str, Json]:
         InvalidError: E_SPEC_VERSION: there is no such version.
 
     """
-    model = MODELS.get(version)
-    if model is None:
-        raise InvalidError(
-            "this version of the format is unknown",
-            code="E_SPEC_VERSION",
-            expected=" or ".join(map(str, MODELS)),
-            found=str(version),
-            fix="ask for a version that exists",
-        )
+    model = model_of(version)
+    model.model_rebuild()
     body = model.model_json_schema(schema_generator=_SpecSchema)
     head: dict[str, Json] = {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
@@ -84,7 +73,7 @@ def write_schemas(directory: Path) -> list[Path]:
     """Write the schema of every version below `directory` and return the files."""
     directory.mkdir(parents=True, exist_ok=True)
     written: list[Path] = []
-    for version in MODELS:
+    for version in VERSIONS:
         path = directory / schema_name(version)
         path.write_text(schema_text(version), encoding="utf-8")
         written.append(path)

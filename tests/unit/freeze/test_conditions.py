@@ -96,6 +96,7 @@ def test_a_candidate_with_the_baselines_bytes_is_refused(study):
 
 def test_conditions_of_equal_content_have_one_digest_whatever_their_names(study):
     study.spec["conditions"].append({"id": "again", "skill": "baseline", "agents": "fixed"})
+    study.spec["mode"] = "smoke"
     protocol, _ = build(study)
     assert protocol.condition("again").content == protocol.condition("base").content
 
@@ -246,6 +247,7 @@ def test_a_rule_read_through_a_link_follows_the_conditions_text(study):
     ]
     study.spec["conditions"] = study.spec["conditions"][:2]
     study.spec["conditions"][1]["overrides"] = {"src/AGENTS.md": "Write large functions.\n"}
+    study.spec["cases"][0]["scope_paths"] = ["src"]
     error = refused(study)
     assert error.code == "E_SPEC_PROTECTED_RULE"
 

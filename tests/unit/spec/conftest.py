@@ -15,7 +15,8 @@ from xgent_evolve.spec.load import LoadedSpec, load_spec
 
 type Study = dict[str, Any]
 
-TEMPLATE = Path(__file__).parents[3] / "examples" / "skill-compare.json"
+EXAMPLES = Path(__file__).parents[3] / "examples"
+TEMPLATE = EXAMPLES / "skill-compare.json"
 BASE = "a" * 40
 FILLINGS = {
     "TARGET_REPO": "repo",
@@ -27,6 +28,7 @@ FILLINGS = {
     "CODEX_ARCHITECTURE": "x86_64",
     "HOST_AUTH_PATH": "~/.codex/auth.json",
     "INFORMATION_CUTOFF": "2026-01-31",
+    "EVALUATION_ROOT": "evaluation",
     "CANDIDATE_SKILL_TEXT": "---\\nname: review\\n---\\nLook twice.\\n",
 }
 
@@ -44,6 +46,7 @@ def filled(text: str) -> str:
             "DIGEST": f"registry.example/task@sha256:{'0' * 64}",
         }.get(kind, f"the {name.lower()}")
 
+    text = text.replace('"<MIN_GAIN>"', "0.05").replace('"<MIN_GROUPS>"', "6")
     return re.sub(r"<([A-Z][A-Z0-9_]*)>", value, text)
 
 
@@ -71,6 +74,51 @@ def agents_study(study: Study) -> Study:
             "overrides": {"AGENTS.md": "Be brief.\n"},
         },
     ]
+    return study
+
+
+@pytest.fixture
+def quality_study() -> Study:
+    """A valid calibration of rubrics, with the auxiliary scorer."""
+    document: Study = json.loads(
+        filled((EXAMPLES / "quality-calibration.json").read_text(encoding="utf-8"))
+    )
+    document["authority"]["allow_typesafe_auxiliary"] = True
+    document["budget"]["max_auxiliary_calls"] = 10
+    document["evaluation"]["paths"].append("auxiliary")
+    document["evaluation"]["auxiliary"] = {
+        "provider": "typesafe",
+        "model": "jev-1.14.0",
+        "criterion_ids": ["change-scope"],
+        "rubric_path": "auxiliary/rubric.json",
+        "calibration_path": "auxiliary/calibration.json",
+        "authentication": {"source": "controller_env", "name": "TYPESAFE_API_KEY"},
+    }
+    return document
+
+
+@pytest.fixture
+def crossed_study(agents_study: Study, study: Study) -> Study:
+    """A valid comparison of a skill and an AGENTS.md, apart and together."""
+    study = agents_study | {"target": study["target"]}
+    study["target"] |= {"surface": "skill", "paths": ["skills/review", "AGENTS.md"]}
+    study["source"]["paths"] = study["authority"]["export_paths"] = ["AGENTS.md", "skills", "src"]
+    study["authority"]["write_paths"] = ["AGENTS.md", "skills/review"]
+    texts = {"skill": {"skills/review/SKILL.md": "Twice."}, "agents": {"AGENTS.md": "Brief."}}
+    study["conditions"] = [{"id": "none", "skill": "absent", "agents": "baseline"}] + [
+        {
+            "id": f"{skill}-{agents}",
+            "skill": skill,
+            "agents": agents,
+            "overrides": (texts["skill"] if skill == "candidate" else {})
+            | (texts["agents"] if agents == "candidate" else {}),
+        }
+        for skill in ("baseline", "candidate")
+        for agents in ("baseline", "candidate")
+    ]
+    study["baseline_condition"] = "baseline-baseline"
+    study["candidate_condition"] = "candidate-candidate"
+    study["budget"]["max_trials"] = 40
     return study
 
 

@@ -212,8 +212,8 @@ def test_an_agents_study_is_refused_with(
 
 
 def test_the_present_skill_may_be_compared_with_none(study: Study, load: Load) -> None:
-    study["conditions"][2]["overrides"] = {}
-    study["baseline_condition"] = "absent"
+    study["conditions"].pop(2)
+    study |= {"baseline_condition": "absent", "candidate_condition": "present"}
     load(study)
 
 

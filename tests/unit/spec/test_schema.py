@@ -11,13 +11,15 @@ import pytest
 
 from xgent_evolve.errors import InvalidError
 from xgent_evolve.spec.schema import schema_document, schema_name, schema_text, write_schemas
+from xgent_evolve.spec.versions import VERSIONS
 
 PUBLISHED = Path(__file__).parents[3] / "schemas"
 
 
-def test_the_committed_schema_is_the_generated_one() -> None:
-    committed = (PUBLISHED / schema_name(1)).read_text(encoding="utf-8")
-    assert committed == schema_text(1), "run: python -m xgent_evolve.spec.schema"
+@pytest.mark.parametrize("version", VERSIONS)
+def test_the_committed_schema_is_the_generated_one(version: int) -> None:
+    committed = (PUBLISHED / schema_name(version)).read_text(encoding="utf-8")
+    assert committed == schema_text(version), "run: python -m xgent_evolve.spec.schema"
 
 
 def test_writing_the_schemas_gives_the_committed_files(tmp_path: Path) -> None:
@@ -25,11 +27,12 @@ def test_writing_the_schemas_gives_the_committed_files(tmp_path: Path) -> None:
         assert path.read_bytes() == (PUBLISHED / path.name).read_bytes()
 
 
-def test_the_schema_is_a_schema_with_id_title_and_descriptions() -> None:
-    document = schema_document(1)
+@pytest.mark.parametrize("version", VERSIONS)
+def test_the_schema_is_a_schema_with_id_title_and_descriptions(version: int) -> None:
+    document = schema_document(version)
     jsonschema.Draft202012Validator.check_schema(document)
-    assert document["$id"] == "urn:xgent-evolve:job-spec:v1"
-    assert "version 1" in str(document["title"])
+    assert document["$id"] == f"urn:xgent-evolve:job-spec:v{version}"
+    assert f"version {version}" in str(document["title"])
     assert undescribed(document) == []
 
 
@@ -43,8 +46,11 @@ def undescribed(document: Any) -> list[str]:
     ]
 
 
-def test_the_schema_accepts_what_the_reader_accepts(study: dict[str, Any]) -> None:
+def test_the_schema_accepts_what_the_reader_accepts(
+    study: dict[str, Any], quality_study: dict[str, Any]
+) -> None:
     jsonschema.validate(study, schema_document(1))
+    jsonschema.validate(quality_study, schema_document(2))
 
 
 @pytest.mark.parametrize(
@@ -69,7 +75,8 @@ def test_the_schema_refuses_what_the_reader_refuses(
 def test_the_templates_satisfy_the_schema_but_for_their_placeholders() -> None:
     for path in sorted((PUBLISHED.parent / "examples").glob("*.json")):
         document = json.loads(path.read_text(encoding="utf-8"))
-        errors = jsonschema.Draft202012Validator(schema_document(1)).iter_errors(document)
+        schema = schema_document(document["schema_version"])
+        errors = jsonschema.Draft202012Validator(schema).iter_errors(document)
         assert all("<" in str(error.instance) for error in errors), path.name
 
 

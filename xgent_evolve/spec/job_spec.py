@@ -1,0 +1,65 @@
+"""What the JobSpecs of all versions have in common: read a study through this type.
+
+Models are closed and immutable. The docstring under a field is its description in the published
+JSON Schema. Relative paths are resolved against the directory of the JobSpec. Decimals are
+written as JSON numbers and kept exactly.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from xgent_evolve.spec.cases import Case
+from xgent_evolve.spec.kinds import Name, Part, Text
+from xgent_evolve.spec.parts import (
+    Authority,
+    Budget,
+    Condition,
+    Guardrail,
+    Measurement,
+    Source,
+    Target,
+)
+from xgent_evolve.spec.runtime import Runtime
+from xgent_evolve.spec.strategies import Optimizer
+
+
+class JobSpec(Part):
+    """One study, complete and closed. Versions narrow what a field may hold."""
+
+    schema_: Annotated[str | None, Field(alias="$schema")] = None
+    """Address of the JSON Schema, for editors; not used otherwise."""
+    schema_version: Literal[1, 2]
+    """Version of this format."""
+    protocol_id: Name
+    """The caller's name for the study."""
+    question: Text
+    """The question that the study answers."""
+    mode: Literal["smoke", "compare", "search", "calibrate"]
+    """What is done."""
+    target: Target
+    """What is studied."""
+    source: Source
+    """What is frozen of the repository."""
+    runtime: Runtime
+    """Where and with what it runs."""
+    authority: Authority
+    """What the caller allows."""
+    budget: Budget
+    """Hard limits."""
+    measurement: Measurement
+    """How it is judged."""
+    guardrails: list[Guardrail]
+    """Floors."""
+    cases: Annotated[list[Case], Field(min_length=1)]
+    """The tasks."""
+    conditions: Annotated[list[Condition], Field(min_length=1)]
+    """The arms."""
+    baseline_condition: Name
+    """The arm that others are compared with."""
+    candidate_condition: Name | None = None
+    """The arm under test (mode compare)."""
+    optimizer: Optimizer | None = None
+    """The proposer (mode search)."""

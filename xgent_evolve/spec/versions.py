@@ -1,0 +1,73 @@
+"""The versions of the JobSpec format, each with its model; a model loads when it is needed."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Final, cast
+
+from xgent_evolve.canonical import Json
+from xgent_evolve.errors import InvalidError
+from xgent_evolve.spec.job_spec import JobSpec
+
+if TYPE_CHECKING:
+    from xgent_evolve.spec.models_v2 import Evaluation
+
+VERSIONS: Final = (1, 2)
+"""Every version that is understood."""
+
+
+def model_of(version: int) -> type[JobSpec]:
+    """Return the model of a version.
+
+    Raises:
+        InvalidError: E_SPEC_VERSION: there is no such version.
+
+    """
+    match version:
+        case 1:
+            from xgent_evolve.spec.models_v1 import JobSpecV1
+
+            return JobSpecV1
+        case 2:
+            from xgent_evolve.spec.models_v2 import JobSpecV2
+
+            return JobSpecV2
+        case _:
+            raise InvalidError(
+                "this version of the format is unknown",
+                code="E_SPEC_VERSION",
+                expected=" or ".join(map(str, VERSIONS)),
+                found=str(version),
+                fix="ask for a version that exists",
+            )
+
+
+def evaluation_of(spec: JobSpec) -> Evaluation | None:
+    """Return the evaluation block; None for a version without one."""
+    if spec.schema_version == 1:
+        return None
+    from xgent_evolve.spec.models_v2 import JobSpecV2
+
+    return spec.evaluation if isinstance(spec, JobSpecV2) else None
+
+
+def spec_document(spec: JobSpec) -> dict[str, Json]:
+    """Return the JSON form that `frozen_spec` reads; decimals are strings."""
+    return cast("dict[str, Json]", spec.model_dump(mode="json", by_alias=True))
+
+
+def frozen_spec(value: object) -> JobSpec:
+    """Return the JobSpec that `spec_document` wrote, whatever its version.
+
+    Raises:
+        ValueError: it is none; pydantic's ValidationError is a ValueError.
+
+    """
+    if isinstance(value, JobSpec):
+        return value
+    version = (
+        cast("dict[str, object]", value).get("schema_version") if isinstance(value, dict) else 0
+    )
+    if version not in VERSIONS:
+        raise ValueError(f"not a JobSpec of version {' or '.join(map(str, VERSIONS))}")
+    return model_of(cast("int", version)).model_validate_json(json.dumps(value))
