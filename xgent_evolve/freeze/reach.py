@@ -17,6 +17,7 @@ from xgent_evolve.freeze.protocol import FrozenCondition, Protocol
 from xgent_evolve.ids import Digest
 from xgent_evolve.spec.load import LoadedSpec
 from xgent_evolve.spec.paths import last_name
+from xgent_evolve.spec.surfaces import AGENTS_FILE, agents_paths
 from xgent_evolve.store.bundles import Blobs, load_bundle
 
 _SHOWN_CHARACTERS = 60
@@ -38,7 +39,7 @@ def require_reachable(
 
     """
     workspaces = list(workspaces)
-    if loaded.spec.target.surface != "agents" or not workspaces:
+    if not agents_paths(loaded.spec.target) or not workspaces:
         return
     by_id = {item.id: item for item in conditions}
     baseline = by_id[loaded.spec.baseline_condition]
@@ -122,11 +123,12 @@ def _text_warnings(text: LoadedText, limit: int, where: str) -> Iterator[Fault]:
 
 def _nested_warnings(loaded: LoadedSpec, protocol: Protocol) -> Iterator[Fault]:
     """Yield files under study that are not loaded where the trials work: at the top."""
-    target = loaded.spec.target
-    if target.surface != "agents":
+    if not agents_paths(loaded.spec.target):
         return
     for number, condition in enumerate(loaded.spec.conditions):
-        nested = [path for path in condition.overrides if "/" in path]
+        nested = [
+            path for path in condition.overrides if "/" in path and last_name(path) == AGENTS_FILE
+        ]
         for path in nested if protocol.conditions else ():
             yield Fault(
                 code="W_AGENTS_NESTED",

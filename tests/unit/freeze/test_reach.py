@@ -74,6 +74,7 @@ def test_a_nested_change_behind_the_root_files_text_is_refused(study):
     study.write("AGENTS.md", LINE * 600)
     study.commit()
     study.spec["conditions"][1]["overrides"] = {"src/AGENTS.md": "Write long functions.\n"}
+    study.spec["cases"][0]["scope_paths"] = ["src"]
     with pytest.raises(InvalidError) as caught:
         warnings(study)
     assert caught.value.code == "E_SPEC_CHANGE_UNREACHABLE"
@@ -83,6 +84,7 @@ def test_a_nested_change_behind_the_root_files_text_is_refused(study):
 def test_a_nested_file_under_study_is_told_to_be_loaded_on_demand_alone(study):
     study.study_agents()
     study.spec["conditions"][1]["overrides"] = {"src/AGENTS.md": "Write long functions.\n"}
+    study.spec["cases"][0]["scope_paths"] = ["src"]
     assert [warning.code for warning in warnings(study)] == ["W_AGENTS_NESTED"]
 
 
