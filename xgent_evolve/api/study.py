@@ -31,6 +31,7 @@ from xgent_evolve.freeze.build import build_protocol, verify_frozen
 from xgent_evolve.freeze.protocol import Protocol
 from xgent_evolve.remote.preflight import inspect_host
 from xgent_evolve.report.access import parts
+from xgent_evolve.report.html import report_html
 from xgent_evolve.report.model import Document, json_bytes, report_document
 from xgent_evolve.report.text import report_text
 from xgent_evolve.spec.job_spec import JobSpec
@@ -241,6 +242,7 @@ async def _work(session: Session) -> StudyOutcome:
     rundir = session.rundir
     crash_point("study.report")
     write_durable(rundir.report_md_path, report_text(document).encode())
+    write_durable(rundir.report_html_path, report_html(document).encode())
     write_durable(rundir.report_json_path, content)
     if session.ledger.finished is None:
         finished = Finished(report=digest_bytes(content))

@@ -45,7 +45,7 @@ _MOST_LINES = 10
 def report_text(document: Document) -> str:
     """Return the Markdown of report.md for a document of `report_document` or report.json."""
     lines = [
-        *_head(document),
+        *head_section(document),
         *_picture(document),
         *guardrail_section(document),
         *missing_section(document),
@@ -124,7 +124,8 @@ def _attempt_counts(document: Document) -> str:
     )
 
 
-def _head(document: Document) -> list[str]:
+def head_section(document: Document) -> list[str]:
+    """Return the question, the verdict in words and the reasons for it."""
     study, verdict = part(document, "study"), part(document, "verdict")
     lines = [
         f"# {inline(string(study, 'protocol_id'))}",

@@ -8,7 +8,7 @@
       state.json             a view of the journal; safe to delete
       results.jsonl          one row per attempt, failures included
       executions/<uuid>/     intent.json, remote.json, artifacts.json
-      report.json report.md  what was found
+      report.json report.md report.html  what was found
       lock                   held by the controller that is at work
 
 A run directory appears whole or not at all: it is built under a temporary sibling name, with its
@@ -203,6 +203,11 @@ class RunDir:
     def report_json_path(self) -> Path:
         """The report for machines."""
         return self.path / "report.json"
+
+    @property
+    def report_html_path(self) -> Path:
+        """The report with pictures, for a browser."""
+        return self.path / "report.html"
 
     @property
     def report_md_path(self) -> Path:
