@@ -12,10 +12,12 @@ FINAL_CAUSES = frozenset(
     {
         "cancelled",
         "cancelled_before_start",
+        "contaminated",
         "create_image_missing",
         "model_unauthorised",
         "model_quota_used_up",
         "model_unknown",
+        "skill_not_visible",
     }
 )
 """Causes that another attempt cannot change. Everything else may pass."""

@@ -25,6 +25,7 @@ from xgent_evolve.execution.executor import Executor, load_artifacts
 from xgent_evolve.execution.facts import Ledger
 from xgent_evolve.freeze.protocol import Protocol
 from xgent_evolve.harbor.artifacts import Artifacts
+from xgent_evolve.harbor.causes import code_of
 from xgent_evolve.harbor.outcome import Broken, Done, Grade, agent_end, command_end, grade_end
 from xgent_evolve.harbor.request import Change
 from xgent_evolve.harbor.requests import Planned, Planner
@@ -261,6 +262,7 @@ def attempt_document(row: AttemptRow) -> dict[str, Json]:
         "repeat": row.slot.repeat,
         "status": row.status,
         "cause": row.cause,
+        "code": code_of(row.cause) if row.status == "invalid" and row.cause else None,
         "detail": row.detail,
         "exit_code": row.exit_code,
         "duration_ms": row.duration_ms,

@@ -15,7 +15,15 @@ from xgent_evolve.freeze.protocol import Record
 from xgent_evolve.harbor.request import Change, Kind
 from xgent_evolve.ids import Digest
 
-type RecordStatus = Literal["ended", "cancelled", "no_credential", "prepare_failed"]
+type RecordStatus = Literal[
+    "ended",
+    "silent",
+    "cancelled",
+    "no_credential",
+    "prepare_failed",
+    "contaminated",
+    "skill_not_visible",
+]
 
 
 class ExitRecord(Record):
@@ -24,8 +32,10 @@ class ExitRecord(Record):
     uuid: str
     container: str
     status: RecordStatus
-    """ended: the command ran to its end or its limit; cancelled: a person ended it; the others:
-    it was never started."""
+    """ended: the command ran to its end or its limit; silent: it was stopped because it
+    wrote nothing for too long after its start; cancelled: a person ended it; the others:
+    it was never started; of these, contaminated and skill_not_visible: the agent would have seen
+    other instructions or skills than the plan has."""
     exit_code: int | None
     expired: bool
     """Whether the wall-time limit ended the command."""

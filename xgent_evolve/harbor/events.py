@@ -60,6 +60,9 @@ def turn_of(stdout: bytes) -> Turn:
     turn = Turn("unfinished")
     for event in json_lines(stdout):
         match event.get("type"):
+            case "turn.started":
+                # The last turn counts; a stream that ends in a new one says nothing about it.
+                turn = Turn("unfinished")
             case "turn.completed":
                 turn = Turn("completed")
             case "turn.failed":
@@ -67,6 +70,11 @@ def turn_of(stdout: bytes) -> Turn:
             case _:
                 pass
     return turn
+
+
+def has_begun(stdout: bytes) -> bool:
+    """Say whether Codex announced a thread: without one it was not able to start."""
+    return any(event.get("type") == "thread.started" for event in json_lines(stdout))
 
 
 def usage_of(stdout: bytes, sessions: Iterable[bytes]) -> Usage | None:

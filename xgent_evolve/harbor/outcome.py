@@ -10,11 +10,12 @@ from typing import Literal, cast
 
 from xgent_evolve.canonical import Json
 from xgent_evolve.harbor.artifacts import Artifacts, StoredFile
-from xgent_evolve.harbor.events import Usage, model_error, turn_of, usage_of
+from xgent_evolve.harbor.events import Turn, Usage, has_begun, model_error, turn_of, usage_of
 from xgent_evolve.harbor.requests import COLLECTED
 from xgent_evolve.ids import Digest
 from xgent_evolve.measure.outcomes import Outcome, Scored, Unscored
 
+VISIBILITY_CAUSES = ("contaminated", "skill_not_visible")
 type Read = Callable[[Digest], bytes]
 
 
@@ -57,6 +58,8 @@ def command_end(artifacts: Artifacts) -> Done | Broken:
         return Broken(cause, "the container ended before its supervisor could write a record")
     if record.status == "cancelled":
         return Broken("cancelled", "a person ended it")
+    if record.status == "silent":
+        return Broken("silent", "the command was stopped: it had written nothing since its start")
     if record.status != "ended":
         return Broken(record.status, "the command was not started")
     return Done(timed_out=record.expired, exit_code=record.exit_code, usage=None)
@@ -70,6 +73,12 @@ def agent_end(artifacts: Artifacts, read: Read) -> Done | Broken:
     """
     end = command_end(artifacts)
     if isinstance(end, Broken):
+        found = file_content(artifacts, "prepare", read) or b""
+        if end.cause in VISIBILITY_CAUSES and found:
+            # The findings come last, after everything that is visible.
+            lines = found.decode("utf-8", "replace").splitlines()
+            findings = [line for line in lines if line.startswith(("extra", "rival", "missing"))]
+            return Broken(end.cause, "; ".join(findings)[:400])
         return end
     stdout = (file_content(artifacts, "stdout", read) or b"") + (
         file_content(artifacts, "stdout.tail", read) or b""
@@ -91,7 +100,14 @@ def agent_end(artifacts: Artifacts, read: Read) -> Done | Broken:
         return Done(timed_out=False, exit_code=end.exit_code, usage=usage)
     errors = (file_content(artifacts, "stderr", read) or b"").decode("utf-8", "replace")
     detail = turn.message or errors.strip()[-400:] or f"exit code {end.exit_code}"
-    return Broken(error or f"turn_{turn.status}", detail, usage)
+    return Broken(error or _unfinished_cause(turn, stdout, errors), detail, usage)
+
+
+def _unfinished_cause(turn: Turn, stdout: bytes, errors: str) -> str:
+    """Return why there is no completed turn: Codex may not even have begun one (CDX-01, CDX-02)."""
+    if turn.status == "failed" or has_begun(stdout):
+        return f"turn_{turn.status}"
+    return "agent_sandbox" if "bwrap" in errors else "agent_not_started"
 
 
 def grade_end(

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from xgent_evolve.canonical import Json
 from xgent_evolve.freeze.protocol import FrozenCase, FrozenCondition, Protocol
-from xgent_evolve.harbor import codex
+from xgent_evolve.harbor import codex, visibility
 from xgent_evolve.harbor.inputs import HostFacts, Inputs
 from xgent_evolve.harbor.request import (
     Capture,
@@ -24,6 +24,9 @@ from xgent_evolve.spec.models_v1 import Case
 from xgent_evolve.store.bundles import Blobs, Tree, load_bundle
 
 MAX_FILE_BYTES = 64 * 1024 * 1024
+FIRST_OUTPUT_S = 120
+"""Codex announces its thread at once; one that has said nothing by then waits for something that
+does not come, and the rest of its time would be lost."""
 OUTPUT_LIMIT_BYTES = 16 * 1024 * 1024
 VERIFIER = "/logs/verifier"
 PREPARE_VERIFIER = f"rm -rf {VERIFIER} && mkdir -p {VERIFIER} /logs/agent /logs/artifacts"
@@ -58,8 +61,9 @@ class Planner:
         inputs = self._codex_inputs(uuid, condition, case)
         inputs.add_file("/xgent/prompt.txt", self.blobs.get(case.instruction))
         command = codex.exec_command(runtime, self._case(case).repo_path)
-        self._control(inputs, command, case.limits.agent_timeout_s, credential=True)
         workspace = self._workspace(inputs, case, condition, owner=codex.USER)
+        self._expect(inputs, workspace)
+        self._control(inputs, command, case.limits.agent_timeout_s, credential=True)
         return self._codex_request(uuid, "agent", case, inputs, workspace, secrets=True)
 
     def probe(self, uuid: ExecutionId, condition: FrozenCondition, case: FrozenCase) -> Planned:
@@ -80,8 +84,9 @@ class Planner:
         inputs = self._codex_inputs(uuid, condition, case)
         inputs.add_file("/xgent/prompt.txt", b"Reply with the single word: ready\n")
         command = codex.exec_command(self.protocol.spec.runtime, self._case(case).repo_path)
-        self._control(inputs, command, case.limits.agent_timeout_s, credential=True)
         workspace = self._workspace(inputs, case, condition, owner=codex.USER)
+        self._expect(inputs, workspace)
+        self._control(inputs, command, case.limits.agent_timeout_s, credential=True)
         return self._codex_request(uuid, "login", case, inputs, workspace, secrets=True)
 
     def oracle(self, uuid: ExecutionId, condition: FrozenCondition, case: FrozenCase) -> Planned:
@@ -148,17 +153,43 @@ class Planner:
         """Say whether any condition has AGENTS.md text; trust is then equal in all of them."""
         return any(load_bundle(self.blobs, item.agents) for item in self.protocol.conditions)
 
+    def _expect(self, inputs: Inputs, workspace: Workspace) -> None:
+        """Add what the agent is meant to see, and the script that compares it with what it does."""
+        lines = visibility.expected_lines(
+            inputs.entries, workspace.entries, home=codex.CODEX_HOME, workdir=workspace.path
+        )
+        skills = {
+            skill.name
+            for item in self.protocol.conditions
+            for skill in (*item.fixed_skills, *([item.skill] if item.skill else []))
+        }
+        text = visibility.plan_text(
+            workdir=workspace.path,
+            from_image=workspace.from_image,
+            home=codex.CODEX_HOME,
+            credential=codex.CREDENTIAL,
+            skills=skills,
+        )
+        inputs.add_file("/xgent/expected", lines)
+        inputs.add_file("/xgent/look.sh", text.encode())
+        inputs.add_file("/xgent/visible.sh", self.blobs.get(self.protocol.payload["visible.sh"]))
+
     def _control(self, inputs: Inputs, command: bytes, limit_s: int, *, credential: bool) -> None:
         """Add the supervisor, its plan and the command."""
         is_codex = b"env -i" in command
-        has_prompt = any(item.path == "xgent/prompt.txt" for item in inputs.entries)
+        placed = {item.path for item in inputs.entries}
+        prepare = codex.PREPARE if is_codex else PREPARE_VERIFIER
+        if "xgent/look.sh" in placed:
+            prepare += " &&\n    . /xgent/look.sh && visible"
+        stdin = "/xgent/prompt.txt" if "xgent/prompt.txt" in placed else "/dev/null"
         plan = "\n".join(
             [
                 f"limit_s={limit_s}",
+                f"first_output_s={FIRST_OUTPUT_S if credential else ''}",
                 f"output_limit={OUTPUT_LIMIT_BYTES}",
                 f"credential_to={shlex.quote(codex.CREDENTIAL if credential else '')}",
-                f"stdin_from={'/xgent/prompt.txt' if has_prompt else '/dev/null'}",
-                f"prepare() {{\n{codex.PREPARE if is_codex else PREPARE_VERIFIER}\n}}",
+                f"stdin_from={stdin}",
+                f"prepare() {{\n{prepare}\n}}",
                 f"collect() {{\n{codex.COLLECT if is_codex else COLLECT_VERIFIER}\n}}",
                 "",
             ]
@@ -184,8 +215,12 @@ class Planner:
             path=self._case(case).repo_path,
             from_image=case.workspace is None,
             owner=owner,
-            remove=[".codex/config.toml"],
-            entries=inputs.remember((*source, *agents), ""),
+            remove=list(visibility.DROPPED),
+            entries=[
+                entry
+                for entry in inputs.remember((*source, *agents), "")
+                if not visibility.is_dropped(entry.path)
+            ],
             changes=changes or [],
             ensure=list(codex.PROTECTED) if owner is not None else [],
         )

@@ -3,10 +3,12 @@
 #
 # /xgent/plan.sh sets:
 #   limit_s        wall time of the command, in seconds
+#   first_output_s when the command has written nothing to stdout by then it is stopped; or empty
 #   output_limit   bytes of stdout and of stderr that are kept, half of them from the end
 #   credential_to  file that receives the credential from /xgent/secret/credential, or empty
 #   stdin_from     file that becomes the command's standard input
-# and defines two functions: prepare (before the command) and collect (after it).
+# and defines two functions: prepare (before the command; a failure may set refused to the status
+# that is recorded) and collect (after it).
 # /xgent/command.sh is the command. /xgent/identity says which execution and container this is.
 # /xgent/fault exists in tests only: an action and the point at which it is due.
 #
@@ -17,6 +19,7 @@
 # stdout.dropped (bytes left out between them); whatever collect adds, and last of all record.
 
 cancelled=
+refused=
 trap 'cancelled=1' TERM
 ctl=/xgent/ctl
 umask 022
@@ -36,6 +39,7 @@ fi
 sync "$ctl/token" 2>/dev/null
 point token.after
 
+first_output_s=
 . /xgent/plan.sh
 
 now_cs() { # hundredths of a second on a clock that nobody sets
@@ -181,7 +185,7 @@ if [ -n "$credential_to" ]; then
 fi
 
 if ! prepare >"$ctl/prepare" 2>&1; then
-    finish prepare_failed null
+    finish "${refused:-prepare_failed}" null
 fi
 [ -z "$cancelled" ] || finish cancelled null
 
@@ -195,9 +199,20 @@ started=$(now_cs)
 sh /xgent/command.sh <"$stdin_from" >"$ctl/.stdout" 2>"$ctl/.stderr" &
 child=$!
 status=ended
-alarm "$limit_s"
+if [ -n "$first_output_s" ] && [ "$first_output_s" -lt "$limit_s" ]; then
+    alarm "$first_output_s"
+    if ! await "$child" && [ -n "$rang" ]; then
+        if [ -s "$ctl/stdout" ]; then
+            alarm $((limit_s - first_output_s))
+        else
+            status=silent
+        fi
+    fi
+else
+    alarm "$limit_s"
+fi
 if ! await "$child"; then
-    [ -z "$rang" ] || expired=true
+    [ -z "$rang" ] || [ "$status" = silent ] || expired=true
     [ -z "$cancelled" ] || [ "$expired" = true ] || status=cancelled
     # From here on it ends anyway, and being told again must not shorten what is granted.
     trap : TERM

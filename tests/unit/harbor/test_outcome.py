@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from xgent_evolve.engine.retry import is_worth_another_attempt
 from xgent_evolve.harbor.artifacts import (
     Artifacts,
     Delivery,
@@ -16,6 +17,7 @@ from xgent_evolve.harbor.artifacts import (
     Failure,
     StoredFile,
 )
+from xgent_evolve.harbor.causes import code_of
 from xgent_evolve.harbor.outcome import Broken, Done, Grade, agent_end, command_end, grade_end
 from xgent_evolve.measure.outcomes import Scored, Unscored
 from xgent_evolve.store.memory import MemoryBlobs
@@ -235,3 +237,79 @@ def test_checks_between_zero_and_one_are_kept_and_others_are_unknown() -> None:
 def test_the_duration_is_the_supervisors() -> None:
     assert Kept().ended().artifacts().duration_ms() == 2500
     assert Kept().artifacts(delivery=Delivery(changes=[], refused=[])).duration_ms() is None
+
+
+STARTED = b'{"type":"thread.started","thread_id":"t"}\n{"type":"turn.started"}\n'
+
+
+@pytest.mark.parametrize(
+    ("stream", "cause"),
+    [
+        (STARTED + b'{"type":"turn.failed","error":{"message":"overloaded"}}\n', "turn_failed"),
+        (STARTED + b'{"type":"item.completed","item":{"id":"item_0","ty', "turn_unfinished"),
+        (STARTED, "turn_unfinished"),
+        (STARTED + COMPLETED + b'{"type":"turn.started"}\n', "turn_unfinished"),
+        (STARTED + COMPLETED[:-20], "turn_unfinished"),
+    ],
+    ids=["failed", "cut in a line", "no end", "a second turn without an end", "end cut"],
+)
+def test_exit_code_0_without_a_completed_turn_is_no_result_and_its_usage_is_unknown(
+    stream: bytes, cause: str
+) -> None:
+    """CDX-04."""
+    end = Kept().ended().file("stdout", stream).agent()
+    assert isinstance(end, Broken)
+    assert end.cause == cause
+    assert code_of(end.cause) == "E_TRIAL_AGENT_STREAM"
+    assert is_worth_another_attempt(end)
+    if COMPLETED not in stream:
+        assert end.usage is None, "unknown, never 0"
+
+
+def test_the_last_of_two_turns_counts() -> None:
+    stream = STARTED + b'{"type":"turn.failed","error":{"message":"m"}}\n' + STARTED + COMPLETED
+    assert isinstance(Kept().ended().file("stdout", stream).agent(), Done)
+
+
+@pytest.mark.parametrize(
+    ("errors", "code"),
+    [
+        (b"bwrap: No permissions to create a new namespace\n", "E_TRIAL_AGENT_SANDBOX"),
+        (b"error: unexpected argument '--strict-config' found\n", "E_TRIAL_AGENT_START"),
+        (b"", "E_TRIAL_AGENT_START"),
+    ],
+    ids=["no sandbox", "another version's option", "nothing said"],
+)
+@pytest.mark.parametrize("exit_code", [0, 1, 2])
+def test_a_codex_that_began_nothing_is_told_from_one_whose_turn_failed(
+    errors: bytes, code: str, exit_code: int
+) -> None:
+    """CDX-01, CDX-02."""
+    end = Kept().ended(exit_code).file("stdout", b"").file("stderr", errors).agent()
+    assert isinstance(end, Broken)
+    assert code_of(end.cause) == code
+
+
+def test_a_codex_that_waits_in_silence_is_no_time_limit() -> None:
+    """CDX-02."""
+    end = Kept().ended(143, status="silent").file("stdout", b"").agent()
+    assert isinstance(end, Broken)
+    assert code_of(end.cause) == "E_TRIAL_AGENT_START"
+
+
+@pytest.mark.parametrize(
+    ("status", "code"),
+    [
+        ("contaminated", "E_TRIAL_CONTAMINATED"),
+        ("skill_not_visible", "E_TRIAL_SKILL_NOT_VISIBLE"),
+    ],
+)
+def test_what_the_agent_would_have_seen_too_much_or_too_little_is_no_score(
+    status: str, code: str
+) -> None:
+    """SKL-04, SKL-06."""
+    said = b"aa  /etc/codex/requirements.toml\nextra  bb  /etc/codex/skills/x/SKILL.md\n"
+    end = Kept().ended(status=status).file("prepare", said).agent()
+    assert end == Broken(status, "extra  bb  /etc/codex/skills/x/SKILL.md")
+    assert code_of(end.cause) == code
+    assert not is_worth_another_attempt(end)

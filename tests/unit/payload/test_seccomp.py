@@ -11,14 +11,16 @@ import pytest
 
 ROOT = Path(__file__).parents[3]
 PROFILE = json.loads((ROOT / "xgent_evolve" / "payload" / "seccomp.json").read_text())
-DANGEROUS = """
+DANGEROUS = set(
+    """
     acct add_key bpf chroot clock_settime create_module delete_module fanotify_init finit_module
     fsconfig fsmount fsopen fspick init_module io_uring_enter io_uring_register io_uring_setup
     ioperm iopl kcmp kexec_file_load kexec_load keyctl lookup_dcookie mount_setattr move_mount
     name_to_handle_at nfsservctl open_by_handle_at open_tree perf_event_open pidfd_getfd
     process_vm_readv process_vm_writev ptrace quotactl quotactl_fd reboot request_key setdomainname
     sethostname setns settimeofday swapoff swapon syslog umount uselib userfaultfd vhangup
-""".split()
+""".split()  # noqa: SIM905
+)
 
 
 @pytest.fixture(scope="module")
