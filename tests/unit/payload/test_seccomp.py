@@ -19,7 +19,7 @@ DANGEROUS = set(
     name_to_handle_at nfsservctl open_by_handle_at open_tree perf_event_open pidfd_getfd
     process_vm_readv process_vm_writev ptrace quotactl quotactl_fd reboot request_key setdomainname
     sethostname setns settimeofday swapoff swapon syslog umount uselib userfaultfd vhangup
-""".split()  # noqa: SIM905
+""".split()
 )
 
 
