@@ -30,6 +30,7 @@ from xgent_evolve.cli.run import run
 from xgent_evolve.cli.schema import schema
 from xgent_evolve.cli.status import status
 from xgent_evolve.cli.validate import validate
+from xgent_evolve.cli.verify import verify
 from xgent_evolve.cli.watch import watch
 from xgent_evolve.errors import Interrupted, InvalidError, XgentError
 
@@ -43,6 +44,7 @@ COMMANDS: tuple[Callable[..., None], ...] = (
     resume,
     cancel,
     resolve,
+    verify,
     apply,
     correct,
     demo,

@@ -19,7 +19,7 @@ from xgent_evolve.engine.gate import Gate
 from xgent_evolve.engine.preflight import Preflighter
 from xgent_evolve.engine.retry import is_worth_another_attempt
 from xgent_evolve.engine.slots import AttemptRow, AttemptStatus, Slot
-from xgent_evolve.errors import BudgetError, GapError
+from xgent_evolve.errors import BudgetError, GapError, StoreError
 from xgent_evolve.execution.events import Observer, SlotDone
 from xgent_evolve.execution.executor import Executor, load_artifacts
 from xgent_evolve.execution.facts import Ledger
@@ -56,6 +56,8 @@ class Run:
     observer: Observer
     gate: Gate = field(default_factory=Gate)
     """Closed when nothing new may begin."""
+    replay_only: bool = False
+    """Whether what is not recorded is an error instead of a reason to reach for the host."""
     attempts: list[AttemptRow] = field(default_factory=list[AttemptRow])
     """Every attempt that this process has seen the result of, replayed ones included."""
     _places: asyncio.Semaphore = field(init=False)
@@ -167,6 +169,8 @@ class Run:
         captured = self.ledger.captured.get(uuid)
         if captured is not None and uuid in self.ledger.cleaned:
             return load_artifacts(self.rundir, captured.artifacts)
+        if self.replay_only:
+            raise unrecorded(slot, attempt)
         await self.gate.enter()
         try:
             if uuid not in self.ledger.intents:
@@ -201,7 +205,7 @@ class Run:
         """Keep the attempt for the report and, once, in results.jsonl."""
         row = attempt_row(slot, attempt, artifacts, meaning)
         self.attempts.append(row)
-        if row.uuid not in self._recorded:
+        if row.uuid not in self._recorded and not self.replay_only:
             self._recorded.add(row.uuid)
             document = attempt_document(row)
             async with self._results:
@@ -210,6 +214,18 @@ class Run:
         self.observer.tell(
             SlotDone(slot.key, attempt, slot.kind, word, row.detail, row.duration_ms)
         )
+
+
+def unrecorded(slot: Slot, attempt: int) -> StoreError:
+    """Return the refusal to obtain what a replay lacks."""
+    return StoreError(
+        "the recorded facts do not hold an execution that the study needs",
+        code="E_STORE_MISSING",
+        where=f"{slot.key} #{attempt}",
+        expected="receipts of its capture and cleanup",
+        found="none",
+        fix="restore the run directory from a copy",
+    )
 
 
 def attempt_row(

@@ -115,6 +115,11 @@ class BlobStore:
             return (found > 0 or digest == EMPTY) and size in {None, found}
         return False
 
+    def path(self, digest: Digest) -> Path:
+        """Return the file of a blob that `digests` named."""
+        paths = [self._path(root, digest) for root in self._roots()]
+        return next((path for path in paths if path.exists()), paths[0])
+
     def digests(self) -> Iterator[Digest]:
         """Return the digest of every blob that has a file, in order; for a deep check."""
         for root in self._roots():
