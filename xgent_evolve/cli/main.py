@@ -22,6 +22,7 @@ from xgent_evolve.cli.cancel import cancel
 from xgent_evolve.cli.correct import correct
 from xgent_evolve.cli.demo import demo
 from xgent_evolve.cli.doctor import doctor
+from xgent_evolve.cli.init import init
 from xgent_evolve.cli.logs import logs
 from xgent_evolve.cli.output import JSON_OPTION, ReaderGone, exit_code, say, say_error
 from xgent_evolve.cli.resolve import resolve
@@ -35,6 +36,7 @@ from xgent_evolve.cli.watch import watch
 from xgent_evolve.errors import Interrupted, InvalidError, XgentError
 
 COMMANDS: tuple[Callable[..., None], ...] = (
+    init,
     validate,
     doctor,
     run,

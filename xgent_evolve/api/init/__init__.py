@@ -1,0 +1,1 @@
+"""Write a JobSpec that validates, from what can be found out (`xgent-evolve init`)."""
