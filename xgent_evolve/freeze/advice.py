@@ -19,6 +19,7 @@ from xgent_evolve.freeze.skills import skill_warnings
 from xgent_evolve.freeze.tasks import task_warnings
 from xgent_evolve.spec.load import LoadedSpec
 from xgent_evolve.spec.paths import last_name
+from xgent_evolve.spec.surfaces import skill_root
 from xgent_evolve.store.bundles import Blobs, load_bundle
 
 STRICT: Final = {
@@ -59,10 +60,11 @@ def _skills(loaded: LoadedSpec, protocol: Protocol, blobs: Blobs) -> Iterator[Fa
         for skill in condition.fixed_skills if number == 0 else ():
             root = roots.get(skill.name, skill.name)
             yield from _skill(skill, f"{repo}/{root}", f"{repo}/{root}/{SKILL_FILE}", blobs)
-        if condition.skill is not None:
-            root = spec_path(loaded.spec.target.paths[0])
+        studied = skill_root(loaded.spec.target)
+        if condition.skill is not None and studied is not None:
+            root = spec_path(studied)
             where = f"{repo}/{root}/{SKILL_FILE}"
-            own = f"{loaded.spec.target.paths[0]}/{SKILL_FILE}"
+            own = f"{studied}/{SKILL_FILE}"
             if own in loaded.spec.conditions[number].overrides:
                 where = place(loaded, "conditions", number, "overrides", own)
             yield from _skill(condition.skill, f"{repo}/{root}", where, blobs)

@@ -18,6 +18,7 @@ from xgent_evolve.freeze.skills import read_skill
 from xgent_evolve.freeze.snapshot import Snapshot
 from xgent_evolve.spec.load import LoadedSpec
 from xgent_evolve.spec.paths import within
+from xgent_evolve.spec.surfaces import skill_root
 from xgent_evolve.store.bundles import Blobs, Entry, link_destination
 
 SKILL_FILE = "SKILL.md"
@@ -58,8 +59,8 @@ def skill_files(snapshot: Snapshot, root: str) -> SkillFiles:
 def skill_faults(loaded: LoadedSpec, snapshot: Snapshot, blobs: Blobs) -> list[Fault]:
     """Return every fault of every SKILL.md of a study: background, under test, each override."""
     faults: list[Fault] = []
-    target = loaded.spec.target
-    studied = [spec_path(target.paths[0])] if target.surface == "skill" else []
+    root = skill_root(loaded.spec.target)
+    studied = [] if root is None else [spec_path(root)]
     for root in [*studied, *map(spec_path, loaded.spec.source.fixed_skill_roots)]:
         files = {entry.path: entry for entry in skill_files(snapshot, root).entries}
         main = files.get(SKILL_FILE)

@@ -13,7 +13,7 @@ from pathlib import Path
 from xgent_evolve.api.init.material import Material
 from xgent_evolve.api.init.request import InitRequest
 from xgent_evolve.api.init.tasks import DEFAULT_PLACE, FoundTask
-from xgent_evolve.spec.models_v1 import Ssh
+from xgent_evolve.spec.runtime import Ssh
 
 DEFAULT_TRIAL_S = 1800
 DEFAULT_GRADE_S = 600

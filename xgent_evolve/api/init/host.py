@@ -15,7 +15,7 @@ from xgent_evolve.api.init.request import InitRequest, missing
 from xgent_evolve.api.interrupt import run_interruptible
 from xgent_evolve.errors import Fault, HostError
 from xgent_evolve.remote.ssh import connect, ssh_errors
-from xgent_evolve.spec.models_v1 import Ssh
+from xgent_evolve.spec.runtime import Ssh
 
 _HOST = re.compile(r"(?:(?P<user>[^@\s]+)@)?(?P<host>\[[^\]]+\]|[^:\s]+)(?::(?P<port>\d{1,5}))?")
 _MARK = "xgent-evolve-init "

@@ -9,9 +9,9 @@ from pathlib import Path
 from xgent_evolve.api.init.request import InitRequest, missing
 from xgent_evolve.errors import Fault, InvalidError
 from xgent_evolve.freeze.git import IndexEntry, Repository
-from xgent_evolve.freeze.instructions import AGENTS_FILE
 from xgent_evolve.freeze.skill_trees import SKILL_FILE
 from xgent_evolve.spec.paths import last_name, within
+from xgent_evolve.spec.surfaces import AGENTS_FILE
 
 _GITLINK = 0o160000
 _SHOWN = 8

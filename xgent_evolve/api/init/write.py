@@ -28,7 +28,7 @@ from xgent_evolve.errors import Fault, InvalidError, SpecError
 from xgent_evolve.freeze.build import build_protocol
 from xgent_evolve.freeze.git import Repository
 from xgent_evolve.spec.load import load_spec
-from xgent_evolve.spec.models_v1 import Ssh
+from xgent_evolve.spec.runtime import Ssh
 from xgent_evolve.store.memory import MemoryBlobs
 
 _PINNED = re.compile(r"(?:[^@\s]+@)?sha256:[0-9a-f]{64}")
