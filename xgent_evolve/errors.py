@@ -3,6 +3,7 @@
     XgentError
     ├── InvalidError     exit 2  the request cannot be carried out as written
     │   ├── SpecError            a JobSpec or its tasks have faults (all, each with its place)
+    │   │   └── TaskCheckError   tasks whose verifier cannot tell right from wrong
     │   ├── TaskError            a task directory cannot be used
     │   └── AuthorityError       the caller did not allow this
     ├── RefusedError     exit 3  a precondition does not hold; nothing was changed
@@ -84,6 +85,8 @@ class SpecError(InvalidError):
     """A JobSpec or its tasks have faults; `faults` lists all of them, unknown fields first."""
 
     code = "E_SPEC"
+    closing: ClassVar[str] = "nothing was run"
+    """What a command says after the last fault."""
 
     def __init__(self, faults: tuple[Fault, ...]) -> None:
         """Carry `faults` (at least one); the first one is the headline."""
@@ -97,6 +100,13 @@ class SpecError(InvalidError):
             code=first.code,
         )
         self.faults = faults
+
+
+class TaskCheckError(SpecError):
+    """Verifiers reject the reference solution or accept the untouched workspace."""
+
+    code = "E_SPEC_TASK_ORACLE"
+    closing = "no trial was started"
 
 
 class TaskError(InvalidError):

@@ -49,8 +49,8 @@ def all_errors() -> list[type[errors.XgentError]]:
 
 def test_every_error_class_ends_in_its_exit_code(failing: Any, answer: Say) -> None:
     for kind in all_errors():
-        if kind is errors.SpecError:
-            problem: errors.XgentError = errors.SpecError((errors.Fault("E_X", "m", "w"),))
+        if issubclass(kind, errors.SpecError):
+            problem: errors.XgentError = kind((errors.Fault("E_X", "m", "w"),))
         elif kind is errors.Interrupted:
             problem = errors.Interrupted("stopped", signal_number=15)
         else:

@@ -93,12 +93,15 @@ def test_the_answer_reads_from_question_to_next_step(workshop: Any, answer: Say)
         "executions at most\n"
         "  agent 12 = 3 conditions x 2 cases x 2 repeats; at most 16 with retries"
         " (budget.max_trials - 8 reserved for confirmation)\n"
-        "  grade 16 = 1 for every finished agent execution; at most 32 with 1 retry each\n"
+        "  grade 20 = 1 for every finished agent execution + 2 checked cases x 2"
+        " (untouched, solved); at most 40 with 1 retry each\n"
         "  judge 0 = no judges in version 1\n"
         "  auxiliary 0 = no auxiliary scorer in version 1\n"
         "  optimizer 0 = no search in mode compare\n"
         "  confirmation 4 = 2 conditions x 1 case x 2 repeats; at most 8 with retries"
         " (budget.confirmation_trials)\n"
+        "  reference 2 = 2 checked cases x 1 run of the reference solution without a model;"
+        " at most 4 with 1 retry each\n"
         "\n"
         "note      the cases form 2 independent source groups and measurement.min_groups is 6:"
         " the evidence will stay insufficient\n"
@@ -114,8 +117,8 @@ def test_version_2_shows_what_judging_costs_and_is_not_run(workshop: Any, answer
     assert (
         "  agent 8 = 2 equal conditions (noise) x 2 cases x 2 repeats;"
         " at most 16 with 1 retry each\n"
-        "  grade 8 = 1 for every finished agent execution; at most 136 with those of the"
-        " calibration's artifacts\n"
+        "  grade 12 = 1 for every finished agent execution + 2 checked cases x 2 (untouched,"
+        " solved); at most 144 with those of the calibration's artifacts\n"
         "  judge 16 = 2 for every graded delivery, and 2 for every artifact of the calibration;"
         " at most 60 (budget.max_trials)\n"
         "  auxiliary 0 = no auxiliary scorer is declared\n"
@@ -202,13 +205,13 @@ def test_json_tells_the_same_facts(workshop: Any, answer: Say) -> None:
     assert "+Look twice." in change["diff"]
     assert facts["bounds"] == {
         "agent": 16,
-        "grade": 32,
+        "grade": 40,
         "judge": 0,
         "auxiliary": 0,
         "optimizer": 0,
         "confirmation": 8,
         "probe": 0,
-        "reference": 0,
+        "reference": 4,
     }
 
 

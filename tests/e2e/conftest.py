@@ -153,6 +153,8 @@ class Study:
     spec: Path
     model: ScriptedModel
     key: str
+    cache: Path
+    """Where the command keeps what it may use again."""
     environment: Mapping[str, str] = field(default_factory=dict)
 
     def command(self, *arguments: str | Path) -> list[str]:
@@ -162,7 +164,12 @@ class Study:
         """Run the command line to its end."""
         done = subprocess.run(
             self.command(*arguments),
-            env={**os.environ, KEY_VARIABLE: self.key, **self.environment},
+            env={
+                **os.environ,
+                KEY_VARIABLE: self.key,
+                "XDG_CACHE_HOME": str(self.cache),
+                **self.environment,
+            },
             capture_output=True,
             text=True,
             timeout=280,
@@ -181,6 +188,7 @@ class Study:
                 env={
                     **os.environ,
                     KEY_VARIABLE: self.key,
+                    "XDG_CACHE_HOME": str(self.cache),
                     "XGENT_EVOLVE_DEBUG": "1",
                     **(environment or {}),
                 },
@@ -201,9 +209,52 @@ class Study:
         return path
 
 
+@pytest.fixture(scope="session")
+def checked_tasks(
+    tmp_path_factory: pytest.TempPathFactory,
+    sshd: Sshd,
+    engine: LocalEngine,
+    base_image: str,
+    remote_root: Path,
+) -> Path:
+    """A cache that holds the checks of the demo's tasks, so that no test has to repeat them."""
+    home = tmp_path_factory.mktemp("checked")
+    with ScriptedModel(key="unused") as model:
+        spec = write_demo(home, sshd, engine, base_image, remote_root, model)
+        study = Study(home, spec, model, "unused", home / "cache")
+        study.call("run", "--spec", study.edit(as_smoke), "--output", home / "run")
+    return study.cache
+
+
+def write_demo(
+    directory: Path,
+    sshd: Sshd,
+    engine: LocalEngine,
+    base_image: str,
+    remote_root: Path,
+    model: ScriptedModel,
+) -> Path:
+    return write_study(
+        directory / "study",
+        ssh=sshd.address,
+        remote_root=str(remote_root),
+        image=base_image,
+        docker_path=engine.path,
+        docker_version=engine.version,
+        base_url=model.base_url,
+        architecture=engine.architecture,
+        key_env=KEY_VARIABLE,
+    )
+
+
 @pytest.fixture
 def make_study(
-    tmp_path: Path, sshd: Sshd, engine: LocalEngine, base_image: str, remote_root: Path
+    tmp_path: Path,
+    sshd: Sshd,
+    engine: LocalEngine,
+    base_image: str,
+    remote_root: Path,
+    checked_tasks: Path,
 ) -> Generator[Callable[..., Study]]:
     """Make demo studies; `cases` keeps the first few, `delay_s` slows the model's answers."""
     models: list[ScriptedModel] = []
@@ -214,18 +265,8 @@ def make_study(
         model = ScriptedModel(key=key, delay_s=delay_s)
         model.__enter__()
         models.append(model)
-        spec = write_study(
-            tmp_path / "study",
-            ssh=sshd.address,
-            remote_root=str(remote_root),
-            image=base_image,
-            docker_path=engine.path,
-            docker_version=engine.version,
-            base_url=model.base_url,
-            architecture=engine.architecture,
-            key_env=KEY_VARIABLE,
-        )
-        study = Study(tmp_path, spec, model, key)
+        spec = write_demo(tmp_path, sshd, engine, base_image, remote_root, model)
+        study = Study(tmp_path, spec, model, key, checked_tasks)
         if cases is not None:
             study.edit(lambda document: document.update(cases=document["cases"][:cases]))
         return study

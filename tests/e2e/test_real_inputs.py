@@ -17,8 +17,8 @@ import pytest
 import yaml
 
 TARGET, FIXED = "secret-code", "system-info"
-TASKS = ("hello-world-task", "acp_smoke")
-ADDED = "Read it also for hello and world, and before the shell tool lists contents."
+TASKS = ("hello-world-task", "demo_task")
+ADDED = "Read it also for hello and world, and for whatever benchflow says hello to."
 """What the candidate adds to the description: enough to be read for either task."""
 
 
@@ -147,6 +147,7 @@ def case(task: str, image: str) -> dict[str, Any]:
         "repo_path": "/app",
         "image": image,
         "verifier_exit": "ignored",
+        **({"oracle_check": "unchecked", "oracle_paths": []} if task == "demo_task" else {}),
     }
 
 
@@ -155,7 +156,9 @@ def test_published_skills_and_tasks_are_measured_from_their_real_bytes(real_run:
     comparison = real_run.report["comparison"]
     verdict = real_run.report["verdict"]
     assert verdict["decision"] == "inconclusive", "two groups never decide"
-    assert "too_few_groups" in {gap["code"] for gap in real_run.report["evidence_gaps"]}
+    gaps = {gap["code"]: gap["where"] for gap in real_run.report["evidence_gaps"]}
+    assert "too_few_groups" in gaps
+    assert gaps["task_unchecked"] == "demo_task", "it has no reference solution"
     assert "inconclusive" in real_run.stdout
     assert (real_run.path / "report.md").read_text().startswith("# ")
     assert comparison["missing"]["missing_trials"] == 0

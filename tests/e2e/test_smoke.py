@@ -32,13 +32,17 @@ def test_smoke_names_a_reference_solution_that_does_not_solve(
 ) -> None:
     study = make_study(cases=1)
     solution = study.spec.parent / "tasks" / "release-notes" / "solution" / "solve.sh"
-    solution.write_text("#!/bin/sh\ntrue\n")
+    solution.write_text("#!/bin/sh\necho tried >&2\nexit 7\n")
     run = study.directory / "run"
-    done = study.call("run", "--spec", study.edit(as_smoke), "--output", run)
+    done = study.call("run", "--spec", study.edit(as_smoke), "--output", run, check=2)
     case = json.loads((run / "report.json").read_text())["smoke"][0]
     assert case["oracle"]["status"] == "failed"
     assert "not 1" in case["oracle"]["detail"]
-    assert "release-notes" in done.stdout
+    assert "error[E_SPEC_TASK_ORACLE]" in done.stderr
+    assert "release-notes" in done.stderr
+    assert "the solution itself: exit code 7: tried" in done.stderr
+    again = study.call("resume", "--run", run, check=2)
+    assert "error[E_SPEC_TASK_ORACLE]" in again.stderr
 
 
 @pytest.mark.codex

@@ -23,6 +23,8 @@ from xgent_evolve.report.inputs import (
     Study,
     Tokens,
 )
+from xgent_evolve.spec.bounds import compared_cases
+from xgent_evolve.spec.cases import Case
 from xgent_evolve.workflow.checks import Check
 from xgent_evolve.workflow.smoke import CaseCheck
 
@@ -43,7 +45,7 @@ def comparison_report(run: Run, rows: Sequence[Row]) -> Report:
         comparison=compared(protocol, rows, spec.candidate_condition or ""),
         secondary=[compared(protocol, rows, other) for other in others],
         interaction=interaction_of(protocol, rows),
-        gaps=redaction_gaps(run),
+        gaps=[*redaction_gaps(run), *unchecked_gaps(compared_cases(spec))],
     )
 
 
@@ -63,7 +65,7 @@ def smoke_report(run: Run, checks: Sequence[CaseCheck]) -> Report:
             )
             for check in checks
         ],
-        gaps=redaction_gaps(run),
+        gaps=[*redaction_gaps(run), *unchecked_gaps(run.protocol.spec.cases)],
     )
 
 
@@ -138,7 +140,17 @@ def trial_attempts(rows: Sequence[AttemptRow]) -> list[Attempt]:
 
 def step_of(check: Check) -> SmokeStep:
     """Return a check as the report shows it."""
-    return SmokeStep("passed" if check.passed else "failed", check.detail)
+    return SmokeStep(check.verdict, check.detail)
+
+
+def unchecked_gaps(cases: Sequence[Case]) -> list[Gap]:
+    """Return a gap for every case whose verifier was not tried on anything known."""
+    detail = "neither the reference solution nor the untouched workspace was graded"
+    return [
+        Gap("task_unchecked", detail, where=case.id)
+        for case in cases
+        if case.oracle_check == "unchecked"
+    ]
 
 
 def redaction_gaps(run: Run) -> list[Gap]:

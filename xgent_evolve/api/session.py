@@ -21,6 +21,7 @@ from xgent_evolve.remote.host import Host
 from xgent_evolve.remote.preflight import HostState
 from xgent_evolve.store.journal import Fact, Journal, read_facts
 from xgent_evolve.store.rundir import RunDir
+from xgent_evolve.store.task_checks import TaskChecks, no_task_checks, user_task_checks
 
 
 @dataclass(slots=True)
@@ -34,6 +35,7 @@ class Session:
     host: Host
     executor: Executor
     observer: Observer
+    task_checks: TaskChecks = field(default_factory=no_task_checks)
     gate: Gate = field(default_factory=Gate)
 
     def study(self) -> Run:
@@ -75,7 +77,8 @@ def open_session(
         credentials = credentials_of(protocol, environment)
         socket = recorded_socket(rundir, ledger)
         executor = Executor(host, rundir, journal, ledger, credentials, socket, observer)
-        yield Session(rundir, protocol, journal, ledger, host, executor, observer)
+        checks = user_task_checks(environment)
+        yield Session(rundir, protocol, journal, ledger, host, executor, observer, checks)
 
 
 def fold(facts: Sequence[Fact], rundir: RunDir) -> Ledger:

@@ -22,6 +22,7 @@ from xgent_evolve.api.session import (
 from xgent_evolve.api.status import write_state
 from xgent_evolve.canonical import digest_bytes
 from xgent_evolve.engine.run import Run
+from xgent_evolve.engine.task_memory import TaskMemory
 from xgent_evolve.errors import InvalidError, RefusedError, RemoteError, TrialError
 from xgent_evolve.execution.events import Observer, Silent, Story
 from xgent_evolve.execution.executor import gap_error
@@ -30,7 +31,7 @@ from xgent_evolve.execution.reconcile import Row, gaps_of, open_executions, reco
 from xgent_evolve.freeze.build import build_protocol, verify_frozen
 from xgent_evolve.freeze.protocol import Protocol
 from xgent_evolve.remote.preflight import inspect_host
-from xgent_evolve.report.access import parts
+from xgent_evolve.report.access import part, parts
 from xgent_evolve.report.html import report_html
 from xgent_evolve.report.model import Document, json_bytes, report_document
 from xgent_evolve.report.text import report_text
@@ -39,8 +40,10 @@ from xgent_evolve.spec.load import load_spec
 from xgent_evolve.store.crashpoints import crash_point
 from xgent_evolve.store.durable import write_durable
 from xgent_evolve.store.rundir import RunDir
+from xgent_evolve.workflow.checks import Check, Verdict
 from xgent_evolve.workflow.compare import measure_conditions
 from xgent_evolve.workflow.smoke import check_cases
+from xgent_evolve.workflow.task_check import TaskCheck, require_sound
 
 
 @dataclass(frozen=True, slots=True)
@@ -235,7 +238,7 @@ async def _work(session: Session) -> StudyOutcome:
     try:
         await _stop_at_gaps(session)
         study = session.study()
-        document = await _analyse(study)
+        document = await _analyse(study, TaskMemory(study, session.task_checks))
     finally:
         await session.host.close()
     content = json_bytes(document)
@@ -264,11 +267,11 @@ async def _stop_at_gaps(session: Session) -> None:
         await session.executor.gap(gaps[0].intent, gaps[0].reason)
 
 
-async def _analyse(study: Run) -> Document:
+async def _analyse(study: Run, memory: TaskMemory) -> Document:
     try:
         if study.protocol.spec.mode == "smoke":
-            return report_document(smoke_report(study, await check_cases(study)))
-        return report_document(comparison_report(study, await measure_conditions(study)))
+            return report_document(smoke_report(study, await check_cases(study, memory)))
+        return report_document(comparison_report(study, await measure_conditions(study, memory)))
     except BaseExceptionGroup as group:
         raise first_cause(group) from group
 
@@ -283,21 +286,39 @@ def first_cause(group: BaseExceptionGroup[BaseException]) -> BaseException:
 
 
 def require_results(document: Document, rundir: Path) -> None:
-    """Say with exit code 4 that infrastructure kept some trial from having a result.
+    """Say with an exit code that a task cannot be used, or that some trial has no result.
+
+    The report is written all the same.
 
     Raises:
-        TrialError: E_TRIAL_INFRA; the report is written all the same.
+        TaskCheckError: E_SPEC_TASK_ORACLE, in a smoke.
+        TrialError: E_TRIAL_BAD_REWARD: verifiers left no usable reward; E_TRIAL_INFRA.
 
     """
+    require_sound(smoke_checks(document))
     last: dict[tuple[str, ...], Document] = {}
     for row in parts(document, "attempts"):
         last[tuple(str(row[name]) for name in ("kind", "condition", "case", "repeat"))] = row
     broken = {slot: row for slot, row in last.items() if row["status"] == "invalid"}
     if broken:
         (kind, condition, case, repeat), row = next(iter(broken.items()))
+        rewards = all(str(row["cause"]).startswith("reward_") for row in broken.values())
         raise TrialError(
             f"{len(broken)} of {len(last)} executions have no result; the report is written",
+            code="E_TRIAL_BAD_REWARD" if rewards else "E_TRIAL_INFRA",
             where=f"{rundir}: {condition}/{case}/{repeat}/{kind}, attempt {row['attempt']}",
             found=str(row["cause"]),
             fix=f"read {rundir / 'report.md'}; the evidence counts these trials as missing",
         )
+
+
+def smoke_checks(document: Document) -> list[TaskCheck]:
+    """Return what a smoke's report says about its tasks; nothing for another report."""
+    checks: list[TaskCheck] = []
+    for case in parts(document, "smoke"):
+        untouched, oracle = (
+            Check(cast("Verdict", step["status"]), str(step["detail"]))
+            for step in (part(case, name) for name in ("untouched", "oracle"))
+        )
+        checks.append(TaskCheck(str(case["case"]), untouched, oracle))
+    return checks

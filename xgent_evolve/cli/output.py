@@ -64,7 +64,7 @@ def say_error(error: XgentError, *, as_json: bool) -> None:
     _write(sys.stderr, "\n".join(lines))
     if isinstance(error, SpecError):
         noun = "fault" if len(faults) == 1 else "faults"
-        tell(f"{len(faults)} {noun}; nothing was run")
+        tell(f"{len(faults)} {noun}; {error.closing}")
 
 
 def error_document(error: XgentError) -> JsonObject:

@@ -33,6 +33,11 @@ class Preflighter:
     _planner: Planner | None = None
     _lock: asyncio.Lock = field(default_factory=asyncio.Lock)
 
+    @property
+    def visited(self) -> Planner | None:
+        """The planner, when this process has visited the host."""
+        return self._planner
+
     async def planner(self) -> Planner:
         """Return the planner for this host.
 
@@ -64,6 +69,7 @@ class Preflighter:
         self.executor.socket = report.socket
         facts = HostFacts(
             socket=report.socket,
+            engine_id=report.engine.id,
             tool=tool,
             apparmor=has_security(report, "apparmor"),
             images={

@@ -26,12 +26,12 @@ from xgent_evolve.execution.facts import Ledger
 from xgent_evolve.freeze.protocol import Protocol
 from xgent_evolve.harbor.artifacts import Artifacts
 from xgent_evolve.harbor.causes import code_of
+from xgent_evolve.harbor.delivery import find_refusal
 from xgent_evolve.harbor.outcome import Broken, Done, Grade, agent_end, command_end, grade_end
-from xgent_evolve.harbor.request import Change
 from xgent_evolve.harbor.requests import Planned, Planner
 from xgent_evolve.ids import ExecutionId, execution_id
 from xgent_evolve.measure.outcomes import Row, Scored, Unscored
-from xgent_evolve.spec.models_v1 import Case
+from xgent_evolve.spec.cases import Case
 from xgent_evolve.store.rundir import RunDir
 
 type Plan = Callable[[Planner, ExecutionId], Planned]
@@ -43,6 +43,14 @@ class Filled[T]:
 
     artifacts: Artifacts
     meaning: T
+
+
+@dataclass(frozen=True, slots=True)
+class Graded:
+    """What the verifier said; artifacts are None when it had nothing to look at."""
+
+    meaning: Grade | Broken
+    artifacts: Artifacts | None
 
 
 @dataclass(slots=True)
@@ -103,7 +111,7 @@ class Run:
         if isinstance(end, Broken):
             outcome = Unscored("agent_infrastructure", f"{end.cause}: {end.detail}")
             return Row(case_id, case.group, condition, repeat, outcome)
-        grade = await self._graded(slot, agent.artifacts)
+        grade = (await self._graded(slot, agent.artifacts)).meaning
         if isinstance(grade, Broken):
             outcome = Unscored("grade_infrastructure", f"{grade.cause}: {grade.detail}")
             return Row(case_id, case.group, condition, repeat, outcome, end.timed_out)
@@ -111,27 +119,26 @@ class Run:
             case_id, case.group, condition, repeat, grade.outcome, end.timed_out, grade.checks
         )
 
-    async def grade(self, slot: Slot, artifacts: Artifacts | None) -> Grade | Broken:
+    async def grade(self, slot: Slot, artifacts: Artifacts | None) -> Graded:
         """Grade a delivery in a new container; None stands for the untouched workspace."""
         async with self._places:
             return await self._graded(slot, artifacts)
 
-    async def _graded(self, slot: Slot, artifacts: Artifacts | None) -> Grade | Broken:
-        changes: list[Change] = []
+    async def _graded(self, slot: Slot, artifacts: Artifacts | None) -> Graded:
+        case = self.spec_case(slot.case)
+        delivery = artifacts.delivery if artifacts is not None else None
+        if delivery is not None and find_refusal(delivery, case) is not None:
+            # What may not be delivered is the agent's failure; there is nothing to run tests on.
+            return Graded(Grade(Scored(0.0), (), None), None)
+        changes = delivery.changes if delivery is not None else []
         sources = artifacts.blobs if artifacts is not None else {}
-        if artifacts is not None and artifacts.delivery is not None:
-            if artifacts.delivery.refused:
-                # Too much to deliver is the agent's failure; there is nothing to run tests on.
-                return Grade(Scored(0.0), (), None)
-            changes = artifacts.delivery.changes
         arm, frozen = self.protocol.condition(slot.condition), self.protocol.case(slot.case)
-        policy = self.spec_case(slot.case).verifier_exit
         filled = await self._fill(
             Slot(slot.purpose, slot.condition, slot.case, slot.repeat, "grade"),
             lambda planner, uuid: planner.grade(uuid, arm, frozen, changes, sources),
-            lambda item: grade_end(item, self.rundir.blobs.get, policy),
+            lambda item: grade_end(item, self.rundir.blobs.get, case.verifier_exit),
         )
-        return filled.meaning
+        return Graded(filled.meaning, filled.artifacts)
 
     async def command(self, slot: Slot, plan: Plan) -> Filled[Done | Broken]:
         """Carry out a probe, a login or a reference solution."""
@@ -203,7 +210,7 @@ class Run:
         self, slot: Slot, attempt: int, artifacts: Artifacts, meaning: Done | Broken | Grade
     ) -> None:
         """Keep the attempt for the report and, once, in results.jsonl."""
-        row = attempt_row(slot, attempt, artifacts, meaning)
+        row = attempt_row(slot, attempt, artifacts, meaning, self.spec_case(slot.case))
         self.attempts.append(row)
         if row.uuid not in self._recorded and not self.replay_only:
             self._recorded.add(row.uuid)
@@ -229,7 +236,7 @@ def unrecorded(slot: Slot, attempt: int) -> StoreError:
 
 
 def attempt_row(
-    slot: Slot, attempt: int, artifacts: Artifacts, meaning: Done | Broken | Grade
+    slot: Slot, attempt: int, artifacts: Artifacts, meaning: Done | Broken | Grade, case: Case
 ) -> AttemptRow:
     """Return what an attempt came to."""
     status: AttemptStatus = "valid"
@@ -248,9 +255,10 @@ def attempt_row(
                 status, cause, detail = "invalid", outcome.cause, outcome.detail
             elif outcome.value < 1:
                 status, cause = "behaviour_failure", "reward_0"
-    if artifacts.delivery is not None and artifacts.delivery.refused:
-        status, cause = "behaviour_failure", "delivery_too_large"
-        detail = ", ".join(item.path for item in artifacts.delivery.refused[:5])
+    refusal = None if artifacts.delivery is None else find_refusal(artifacts.delivery, case)
+    if refusal is not None:
+        status, cause = "behaviour_failure", refusal.cause
+        detail = ", ".join(refusal.paths[:5])
     return AttemptRow(
         slot=slot,
         attempt=attempt,

@@ -95,6 +95,17 @@ class Cancelled(Record):
     type: Literal["cancelled"] = "cancelled"
 
 
+class TaskChecked(Record):
+    """A task's check had passed before, so this run did not repeat it."""
+
+    type: Literal["task_checked"] = "task_checked"
+    case: str
+    key: Digest
+    """Digest of everything that the check depends on: task, image, engine, grading code."""
+    run_id: str
+    """The run that carried the check out."""
+
+
 class Finished(Record):
     """The workflow came to its end."""
 
@@ -113,6 +124,7 @@ type FactModel = Annotated[
     | Gap
     | Resolved
     | Cancelled
+    | TaskChecked
     | Finished,
     Field(discriminator="type"),
 ]
@@ -157,6 +169,8 @@ class Ledger:
     resolved: dict[str, Resolved] = field(default_factory=dict[str, Resolved])
     frozen: Frozen | None = None
     preflight: Preflight | None = None
+    task_checks: dict[str, TaskChecked] = field(default_factory=dict[str, TaskChecked])
+    """By case."""
     cancelled: bool = False
     finished: Finished | None = None
 
@@ -177,6 +191,8 @@ class Ledger:
                 self.resolved[uuid] = fact
                 self.captured[uuid] = Captured(uuid=uuid, artifacts=artifacts)
                 self.cleaned.add(uuid)
+            case TaskChecked(case=name):
+                self.task_checks[name] = fact
             case Cancelled():
                 self.cancelled = True
             case Frozen():

@@ -91,14 +91,14 @@ def _skill(skill: InstalledSkill, directory: str, where: str, blobs: Blobs) -> I
 def _tasks(loaded: LoadedSpec, protocol: Protocol, blobs: Blobs) -> Iterator[Fault]:
     for item in task_warnings(protocol, blobs):
         yield Fault(code=item.code, message=item.message, where=item.where)
-    for number, case in enumerate(protocol.cases):
-        if not load_bundle(blobs, case.oracle):
+    for number, case in enumerate(protocol.spec.cases):
+        if case.oracle_check == "unchecked":
             yield Fault(
                 code="W_TASK_UNCHECKED",
-                message=f"the task {case.id} has no reference solution, so nothing shows that its"
-                " grader can pass anyone",
-                where=place(loaded, "cases", number, "oracle_paths"),
-                expected="solution/solve.sh",
-                found="no file",
-                fix="add a reference solution, or read the grader with care",
+                message=f"the task {case.id} is not checked, so nothing shows that its verifier"
+                " can tell right from wrong",
+                where=place(loaded, "cases", number, "oracle_check"),
+                expected='"required", with a reference solution',
+                found='"unchecked"',
+                fix="add a reference solution, or read the verifier with care",
             )

@@ -71,7 +71,8 @@ def freeze_views(loaded: LoadedSpec, number: int, blobs: Blobs) -> TaskViews:
         found = {item.path: item for item in _read(paths, reader)}
         task_file = reader.read(TASK_FILE)
     for view in VIEWS:
-        _require_file(loaded, number, view, found, paths)
+        if view != "oracle" or case.oracle_check == "required":
+            _require_file(loaded, number, view, found, paths)
     prompt = _require_prompt(loaded, number, found[INSTRUCTION])
     if isinstance(case.source, PublicSource):
         listed = [spec_path(path) for view in VIEWS for path in _paths(case, view)]
@@ -172,7 +173,8 @@ def _require_file(
             where=_where(loaded, number, f"{view}_paths"),
             expected=f"the file {path}",
             found=", ".join(paths[view][:5]) or "no file",
-            fix=f"add {path} to the task directory and list it in {view}_paths",
+            fix=f"add {path} to the task directory and list it in {view}_paths"
+            + (', or set "oracle_check" to "unchecked"' if view == "oracle" else ""),
         )
 
 

@@ -41,6 +41,8 @@ class HostFacts:
 
     socket: str
     """Engine socket."""
+    engine_id: str
+    """The engine's own identity."""
     tool: str
     """Directory of the verified Codex install, relative to the remote root."""
     apparmor: bool

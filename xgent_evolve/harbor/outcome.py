@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Literal, cast
 
 from xgent_evolve.canonical import Json
-from xgent_evolve.harbor.artifacts import Artifacts, StoredFile
+from xgent_evolve.harbor.artifacts import Artifacts, LinkFile, StoredFile
 from xgent_evolve.harbor.events import Turn, Usage, has_begun, model_error, turn_of, usage_of
 from xgent_evolve.harbor.requests import COLLECTED
 from xgent_evolve.ids import Digest
@@ -124,13 +124,26 @@ def grade_end(
     if end.timed_out:
         outcome: Outcome = Unscored("grade_timeout", "the verifier reached its time limit")
         return Grade(outcome, checks, end.exit_code)
-    text = file_content(artifacts, f"{COLLECTED}/reward.txt", read)
-    return Grade(_reward(text, end.exit_code, verifier_exit), checks, end.exit_code)
+    return Grade(_reward(artifacts, read, end.exit_code, verifier_exit), checks, end.exit_code)
 
 
 def _reward(
-    text: bytes | None, exit_code: int | None, verifier_exit: Literal["must_agree", "ignored"]
+    artifacts: Artifacts,
+    read: Read,
+    exit_code: int | None,
+    verifier_exit: Literal["must_agree", "ignored"],
 ) -> Outcome:
+    has_json = f"{COLLECTED}/reward.json" in artifacts.files
+    item = artifacts.files.get(f"{COLLECTED}/reward.txt")
+    if has_json:
+        # Harbor lets reward.json win; with two files nobody can say which one was meant.
+        cause, other = (
+            ("reward_malformed", "only") if item is None else ("reward_ambiguous", "also")
+        )
+        return Unscored(cause, f"there is {other} a reward.json; reward.txt alone is read")
+    if isinstance(item, LinkFile):
+        return Unscored("reward_malformed", "reward.txt is a link")
+    text = file_content(artifacts, f"{COLLECTED}/reward.txt", read)
     if text is None or not text.strip():
         return Unscored("reward_missing", f"no reward.txt was written; exit code {exit_code}")
     if text.strip() not in (b"0", b"1"):
@@ -157,6 +170,20 @@ def _fraction(value: object) -> float | None:
     if isinstance(value, int | float) and math.isfinite(value) and 0 <= value <= 1:
         return float(value)
     return None
+
+
+def log_tail(artifacts: Artifacts, read: Read, limit: int = 2000) -> str:
+    """Return the end of what a command said, errors last, for a person to read."""
+    parts = [
+        (
+            file_content(artifacts, f"{name}.tail", read)
+            or file_content(artifacts, name, read)
+            or b""
+        )
+        for name in ("stdout", "stderr")
+    ]
+    texts = [part[-limit:].decode("utf-8", "replace").strip() for part in parts]
+    return "\n".join(text for text in texts if text)[-limit:]
 
 
 def file_content(artifacts: Artifacts, name: str, read: Read) -> bytes | None:

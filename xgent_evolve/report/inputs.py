@@ -21,7 +21,9 @@ type AttemptStatus = Literal["valid", "behaviour_failure", "invalid"]
 """valid: it did its work (a grade: reward 1); behaviour_failure: a valid observation of the agent
 failing (time limit, forbidden path, reward 0); invalid: infrastructure failed, no observation."""
 
-type StepStatus = Literal["passed", "failed", "not_run"]
+type StepStatus = Literal["passed", "failed", "broken", "not_run"]
+"""passed, failed: an observation. broken: the infrastructure failed. not_run: the JobSpec says
+that it is not tried."""
 
 
 @dataclass(frozen=True, slots=True)

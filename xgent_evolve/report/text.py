@@ -100,7 +100,7 @@ def _failed_steps(document: Document) -> list[str]:
     for case in parts(document, "smoke"):
         for name in ("probe", "untouched", "oracle", "agent"):
             step = find_part(case, name)
-            if step is not None and step["status"] != "passed":
+            if step is not None and step["status"] in ("failed", "broken"):
                 detail = string(step, "detail")
                 lines.append(f"{string(case, 'case')}: {name} {step['status']}: {detail}")
     return lines

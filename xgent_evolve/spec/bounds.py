@@ -7,6 +7,7 @@ version 2 it counts judges and the auxiliary scorer too, since calibration is pa
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -75,7 +76,7 @@ class Bounds:
     probe: int
     """Sandbox probes without a model (smoke)."""
     reference: int
-    """Runs of a reference solution without a model (smoke)."""
+    """Runs of a reference solution without a model; checks that are known are not repeated."""
     lines: tuple[str, ...]
     """The arithmetic, one line for every kind."""
 
@@ -115,33 +116,39 @@ def call_bounds(spec: JobSpec) -> Bounds:
     return _smoke_bounds(spec) if spec.mode == "smoke" else _study_bounds(spec)
 
 
+def checked_tasks(cases: Sequence[Case]) -> int:
+    """Return how many tasks are checked with their reference solution before anything is paid."""
+    return sum(case.oracle_check == "required" for case in cases)
+
+
 def _smoke_bounds(spec: JobSpec) -> Bounds:
     cases, plan = len(spec.cases), planned(spec)
+    checked = checked_tasks(spec.cases)
     attempts = 1 + spec.budget.max_retries
     agent = min(plan.agent * attempts, spec.budget.max_trials)
     of_cases = _count(cases, "case")
     login = "1 login start" if plan.agent else "no login start without runtime.model"
     return Bounds(
         agent=agent,
-        grade=2 * cases * attempts,
+        grade=2 * checked * attempts,
         judge=0,
         auxiliary=0,
         optimizer=0,
         confirmation=0,
         probe=cases * attempts,
-        reference=cases * attempts,
+        reference=checked * attempts,
         lines=(
             f"agent {plan.agent} = {login}{_retried(plan.agent, agent, spec)}",
-            f"grade {2 * cases} = {of_cases} x 2 (the untouched workspace, the reference"
-            f" solution){_retried(2 * cases, 2 * cases * attempts, spec)}",
+            f"grade {2 * checked} = {_count(checked, 'checked case')} x 2 (the untouched"
+            f" workspace, the reference solution)"
+            f"{_retried(2 * checked, 2 * checked * attempts, spec)}",
             "judge 0 = no judges in mode smoke",
             "auxiliary 0 = no auxiliary scorer in mode smoke",
             "optimizer 0 = no search in mode smoke",
             "confirmation 0 = no confirmation in mode smoke",
             f"probe {cases} = {of_cases} x 1 sandbox probe without a model"
             f"{_retried(cases, cases * attempts, spec)}",
-            f"reference {cases} = {of_cases} x 1 run of the reference solution without a model"
-            f"{_retried(cases, cases * attempts, spec)}",
+            _reference_line(spec, checked),
         ),
     )
 
@@ -154,23 +161,26 @@ def _study_bounds(spec: JobSpec) -> Bounds:
     agent = min(before * attempts, unreserved)
     confirmation = min(plan.confirmation * attempts, budget.confirmation_trials)
     trials = min(before, agent) + plan.confirmation
+    checked = checked_tasks(compared_cases(spec))
+    grades = trials + 2 * checked
     artifacts = budget.max_trials if plan.judges else 0
     optimizer = plan.optimizer * attempts
     return Bounds(
         agent=agent,
-        grade=(trials + artifacts) * attempts,
+        grade=(grades + artifacts) * attempts,
         judge=artifacts,
         auxiliary=min(budget.max_auxiliary_calls, artifacts),
         optimizer=optimizer,
         confirmation=confirmation,
         probe=0,
-        reference=0,
+        reference=checked * attempts,
         lines=(
             f"agent {before} = {_agent_terms(spec, plan)}{_limited(before, agent, spec)}",
-            _grade_line(spec, plan, trials, (trials + artifacts) * attempts),
+            _grade_line(spec, plan, trials, checked, (grades + artifacts) * attempts),
             *_judge_lines(spec, plan),
             _optimizer_line(spec, plan, optimizer),
             _confirmation_line(spec, plan, confirmation),
+            _reference_line(spec, checked),
         ),
     )
 
@@ -183,10 +193,13 @@ def _agent_terms(spec: JobSpec, plan: Plan) -> str:
     return " + ".join(terms)
 
 
-def _grade_line(spec: JobSpec, plan: Plan, trials: int, bound: int) -> str:
-    line = f"grade {trials} = 1 for every finished agent execution"
+def _grade_line(spec: JobSpec, plan: Plan, trials: int, checked: int, bound: int) -> str:
+    grades = trials + 2 * checked
+    line = f"grade {grades} = 1 for every finished agent execution"
+    if checked:
+        line += f" + {_count(checked, 'checked case')} x 2 (untouched, solved)"
     if not plan.judges:
-        return line + _retried(trials, bound, spec)
+        return line + _retried(grades, bound, spec)
     return f"{line}; at most {bound} with those of the calibration's artifacts"
 
 
@@ -201,6 +214,14 @@ def _judge_lines(spec: JobSpec, plan: Plan) -> tuple[str, str]:
         f"auxiliary {calls} = budget.max_auxiliary_calls"
         if calls
         else "auxiliary 0 = no auxiliary scorer is declared",
+    )
+
+
+def _reference_line(spec: JobSpec, checked: int) -> str:
+    bound = checked * (1 + spec.budget.max_retries)
+    return (
+        f"reference {checked} = {_count(checked, 'checked case')} x 1 run of the reference"
+        f" solution without a model{_retried(checked, bound, spec)}"
     )
 
 

@@ -88,3 +88,8 @@ class Case(Part):
     """Files of the task directory that only the oracle check gets; solution/solve.sh is run."""
     verifier_exit: Literal["must_agree", "ignored"] = "must_agree"
     """Whether the exit code of test.sh must be 0 exactly when the reward is 1."""
+    oracle_check: Literal["required", "unchecked"] = "required"
+    """required: before anything is paid for, the reference solution must be graded 1 and the
+    untouched workspace 0; unchecked: neither is run, and every report says so."""
+    protected_paths: list[RelativePath] = Field(default_factory=list[str])
+    """Paths below repo_path that the agent may not change; a delivery that does is graded 0."""

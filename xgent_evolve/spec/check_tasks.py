@@ -65,13 +65,19 @@ def _views(path: JsonPath, case: Case) -> Iterator[Finding]:
         "oracle_paths": case.oracle_paths,
     }
     for name, required in _VIEWS.items():
-        if not covered(required, views[name]):
+        needed = name != "oracle_paths" or case.oracle_check == "required"
+        if needed and not covered(required, views[name]):
             yield Finding(
                 path=(*path, name),
                 message=f"{name} does not cover {required}",
                 expected=f"{shown(required)} or a directory that holds it",
                 found=", ".join(map(shown, views[name])) or "no paths",
-                fix=f"add {shown(required)}",
+                fix=f"add {shown(required)}"
+                + (
+                    ', or set "oracle_check" to "unchecked" for a task without a solution'
+                    if name == "oracle_paths"
+                    else ""
+                ),
             )
     for left, right in combinations(_VIEWS, 2):
         for index, item in enumerate(views[right]):

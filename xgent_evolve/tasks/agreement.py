@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from xgent_evolve.errors import Fault
-from xgent_evolve.spec.models_v1 import Case
+from xgent_evolve.spec.cases import Case
 from xgent_evolve.spec.paths import within
 from xgent_evolve.tasks.findings import Findings, shown
 from xgent_evolve.tasks.settings import TaskSettings

@@ -6,7 +6,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from decimal import Decimal
 
-from xgent_evolve.spec.models_v1 import Budget, Runtime
+from xgent_evolve.spec.parts import Budget
+from xgent_evolve.spec.runtime import Runtime
 from xgent_evolve.tasks.findings import Findings
 from xgent_evolve.tasks.settings import TaskSettings
 

@@ -3,42 +3,54 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal
 
-from xgent_evolve.engine.run import Run
+from xgent_evolve.engine.run import Graded, Run
 from xgent_evolve.harbor.artifacts import Artifacts
-from xgent_evolve.harbor.outcome import Broken, Done, Grade, file_content
+from xgent_evolve.harbor.outcome import Broken, Done, log_tail
 from xgent_evolve.measure.outcomes import Unscored
+
+type Verdict = Literal["passed", "failed", "broken", "not_run"]
+"""passed, failed: an observation. broken: the infrastructure failed, so there is none. not_run:
+the JobSpec says that it is not tried."""
 
 
 @dataclass(frozen=True, slots=True)
 class Check:
     """One thing that was tried."""
 
-    passed: bool
+    verdict: Verdict
     detail: str
 
+    @property
+    def passed(self) -> bool:
+        """Whether it was observed to work."""
+        return self.verdict == "passed"
 
-def ended_well(run: Run, artifacts: Artifacts, end: Done | Broken) -> Check:
+
+def ended(run: Run, artifacts: Artifacts, end: Done | Broken) -> Check:
     """Say whether a command ended with exit code 0, with the end of its output if not."""
     if isinstance(end, Broken):
-        return Check(passed=False, detail=f"{end.cause}: {end.detail}")
+        return Check("broken", f"{end.cause}: {end.detail}")
     if end.timed_out:
-        return Check(passed=False, detail="it reached its time limit")
+        return Check("failed", "it reached its time limit")
     if end.exit_code == 0:
-        return Check(passed=True, detail="")
-    errors = file_content(artifacts, "stderr", run.rundir.blobs.get) or b""
-    tail = errors.decode("utf-8", "replace").strip()[-300:]
-    return Check(passed=False, detail=f"exit code {end.exit_code}: {tail}")
+        return Check("passed", "")
+    tail = log_tail(artifacts, run.rundir.blobs.get)[-300:]
+    return Check("failed", f"exit code {end.exit_code}: {tail}")
 
 
-def graded_as(grade: Grade | Broken, expected: float, what: str) -> Check:
-    """Say whether the verifier's reward is the expected one."""
+def graded_as(run: Run, graded: Graded, expected: float, what: str) -> Check:
+    """Say whether the verifier's reward is the expected one, with what it said if not."""
+    grade = graded.meaning
     if isinstance(grade, Broken):
-        return Check(passed=False, detail=f"{grade.cause}: {grade.detail}")
+        return Check("broken", f"{grade.cause}: {grade.detail}")
     outcome = grade.outcome
     if isinstance(outcome, Unscored):
-        return Check(passed=False, detail=f"{outcome.cause}: {outcome.detail}")
-    if outcome.value == expected:
-        return Check(passed=True, detail="")
-    detail = f"{what} is graded {outcome.value:g}, not {expected:g}"
-    return Check(passed=False, detail=detail)
+        detail = f"{what} is not graded: {outcome.cause}: {outcome.detail}"
+    elif outcome.value == expected:
+        return Check("passed", "")
+    else:
+        detail = f"{what} is graded {outcome.value:g}, not {expected:g}"
+    tail = "" if graded.artifacts is None else log_tail(graded.artifacts, run.rundir.blobs.get)
+    return Check("failed", f"{detail}; the verifier said:\n{tail}" if tail else detail)

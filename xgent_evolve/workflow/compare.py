@@ -6,10 +6,12 @@ import asyncio
 
 from xgent_evolve.engine.run import Run
 from xgent_evolve.engine.slots import Slot
+from xgent_evolve.engine.task_memory import TaskMemory
 from xgent_evolve.errors import HostError
 from xgent_evolve.execution.events import Planned
 from xgent_evolve.measure.outcomes import Row
-from xgent_evolve.workflow.checks import ended_well
+from xgent_evolve.workflow.checks import ended
+from xgent_evolve.workflow.task_check import EXECUTIONS, find_unknown, require_sound_tasks
 
 
 async def prove_sandboxes(run: Run) -> None:
@@ -31,7 +33,7 @@ async def prove_sandbox(run: Run, image: str, case_id: str) -> None:
     arm, case = run.protocol.condition(condition), run.protocol.case(case_id)
     slot = Slot("preflight", condition, case_id, 1, "probe")
     probe = await run.command(slot, lambda planner, uuid: planner.probe(uuid, arm, case))
-    check = ended_well(run, probe.artifacts, probe.meaning)
+    check = ended(run, probe.artifacts, probe.meaning)
     if not check.passed:
         raise HostError(
             "the agent's sandbox does not hold on this host",
@@ -43,7 +45,7 @@ async def prove_sandbox(run: Run, image: str, case_id: str) -> None:
         )
 
 
-async def measure_conditions(run: Run) -> list[Row]:
+async def measure_conditions(run: Run, memory: TaskMemory) -> list[Row]:
     """Return one row per condition, case and repeat, in that order whatever ended first.
 
     Cases of the confirmation split are not touched: they are opened once, for a winner.
@@ -59,8 +61,11 @@ async def measure_conditions(run: Run) -> list[Row]:
         for condition in spec.conditions
     ]
     images = len({case.image for case in spec.cases})
-    run.observer.tell(Planned(executions=images + 2 * len(trials)))
+    unknown = await find_unknown(run, memory, cases)
+    planned = images + EXECUTIONS * len(unknown) + 2 * len(trials)
+    run.observer.tell(Planned(executions=planned))
     await prove_sandboxes(run)
+    await require_sound_tasks(run, memory, unknown)
     async with asyncio.TaskGroup() as group:
         tasks = [group.create_task(run.trial(*trial)) for trial in trials]
     return [task.result() for task in tasks]

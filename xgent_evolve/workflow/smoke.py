@@ -12,8 +12,10 @@ from dataclasses import dataclass
 
 from xgent_evolve.engine.run import Run
 from xgent_evolve.engine.slots import Slot
+from xgent_evolve.engine.task_memory import TaskMemory
 from xgent_evolve.execution.events import Planned
-from xgent_evolve.workflow.checks import Check, ended_well, graded_as
+from xgent_evolve.workflow.checks import Check, ended
+from xgent_evolve.workflow.task_check import EXECUTIONS, TaskCheck, check_task, checked_cases
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,20 +29,21 @@ class CaseCheck:
     login: Check | None
 
 
-async def check_cases(run: Run) -> list[CaseCheck]:
+async def check_cases(run: Run, memory: TaskMemory) -> list[CaseCheck]:
     """Return what was found for every case, in the order of the JobSpec."""
     spec = run.protocol.spec
     has_model = spec.runtime.model is not None
-    run.observer.tell(Planned(executions=4 * len(spec.cases) + has_model))
+    checks = EXECUTIONS * len(checked_cases(spec.cases))
+    run.observer.tell(Planned(executions=len(spec.cases) + checks + has_model))
     async with asyncio.TaskGroup() as group:
         tasks = [
-            group.create_task(check_case(run, case.id, login=has_model and index == 0))
+            group.create_task(check_case(run, memory, case.id, login=has_model and index == 0))
             for index, case in enumerate(spec.cases)
         ]
     return [task.result() for task in tasks]
 
 
-async def check_case(run: Run, case_id: str, *, login: bool) -> CaseCheck:
+async def check_case(run: Run, memory: TaskMemory, case_id: str, *, login: bool) -> CaseCheck:
     """Try everything for one case."""
     condition = run.protocol.spec.baseline_condition
     arm, case = run.protocol.condition(condition), run.protocol.case(case_id)
@@ -48,28 +51,23 @@ async def check_case(run: Run, case_id: str, *, login: bool) -> CaseCheck:
     async def probe() -> Check:
         slot = Slot("smoke", condition, case_id, 1, "probe")
         filled = await run.command(slot, lambda planner, uuid: planner.probe(uuid, arm, case))
-        return ended_well(run, filled.artifacts, filled.meaning)
+        return ended(run, filled.artifacts, filled.meaning)
 
-    async def untouched() -> Check:
-        slot = Slot("untouched", condition, case_id, 1, "grade")
-        return graded_as(await run.grade(slot, None), 0.0, "the untouched workspace")
-
-    async def oracle() -> Check:
-        slot = Slot("oracle", condition, case_id, 1, "oracle")
-        solved = await run.command(slot, lambda planner, uuid: planner.oracle(uuid, arm, case))
-        check = ended_well(run, solved.artifacts, solved.meaning)
-        if not check.passed:
-            return check
-        return graded_as(await run.grade(slot, solved.artifacts), 1.0, "the reference solution")
+    async def checked() -> TaskCheck:
+        if run.spec_case(case_id).oracle_check == "unchecked":
+            unchecked = Check("not_run", 'oracle_check is "unchecked"')
+            return TaskCheck(case_id, unchecked, unchecked)
+        check = await check_task(run, case_id)
+        if check.untouched.passed and check.oracle.passed:
+            await memory.passed(case_id)
+        return check
 
     async def proven_login() -> Check | None:
         if not login:
             return None
         slot = Slot("smoke", condition, case_id, 1, "login")
         filled = await run.command(slot, lambda planner, uuid: planner.login(uuid, arm, case))
-        return ended_well(run, filled.artifacts, filled.meaning)
+        return ended(run, filled.artifacts, filled.meaning)
 
-    probed, bare, solved, logged_in = await asyncio.gather(
-        probe(), untouched(), oracle(), proven_login()
-    )
-    return CaseCheck(case_id, probed, bare, solved, logged_in)
+    probed, task, logged_in = await asyncio.gather(probe(), checked(), proven_login())
+    return CaseCheck(case_id, probed, task.untouched, task.oracle, logged_in)

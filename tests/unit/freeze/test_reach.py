@@ -115,13 +115,9 @@ def test_strict_turns_every_warning_into_its_error(study):
 
 
 def test_a_task_without_a_reference_solution_is_stated_as_unchecked(study):
+    (study.task / "solution" / "solve.sh").unlink()
+    study.spec["cases"][0] |= {"oracle_paths": [], "oracle_check": "unchecked"}
     loaded, blobs = study.load(), MemoryBlobs()
-    protocol = build_protocol(loaded, blobs)
-    from xgent_evolve.store.bundles import make_tree, put_bundle
-
-    nothing = put_bundle(blobs, make_tree([]))
-    case = protocol.cases[0].model_copy(update={"oracle": nothing})
-    protocol = protocol.model_copy(update={"cases": [case, *protocol.cases[1:]]})
-    (warning,) = study_warnings(loaded, protocol, blobs)
+    (warning,) = study_warnings(loaded, build_protocol(loaded, blobs), blobs)
     assert warning.code == "W_TASK_UNCHECKED"
-    assert "$.cases[0].oracle_paths" in warning.where
+    assert "$.cases[0].oracle_check" in warning.where

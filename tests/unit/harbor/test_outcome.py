@@ -15,10 +15,19 @@ from xgent_evolve.harbor.artifacts import (
     EngineState,
     ExitRecord,
     Failure,
+    LinkFile,
     StoredFile,
 )
 from xgent_evolve.harbor.causes import code_of
-from xgent_evolve.harbor.outcome import Broken, Done, Grade, agent_end, command_end, grade_end
+from xgent_evolve.harbor.outcome import (
+    Broken,
+    Done,
+    Grade,
+    agent_end,
+    command_end,
+    grade_end,
+    log_tail,
+)
 from xgent_evolve.measure.outcomes import Scored, Unscored
 from xgent_evolve.store.memory import MemoryBlobs
 
@@ -210,6 +219,37 @@ def test_what_is_no_clear_reward_is_unscored_and_never_zero(
     assert isinstance(grade, Grade)
     assert isinstance(grade.outcome, Unscored)
     assert grade.outcome.cause == cause
+
+
+@pytest.mark.parametrize(
+    ("text", "cause"), [(None, "reward_malformed"), (b"1", "reward_ambiguous")]
+)
+def test_reward_json_is_not_read_and_never_wins(text: bytes | None, cause: str) -> None:
+    kept = Kept().ended().file("verifier/reward.json", b'{"reward": 1}')
+    if text is not None:
+        kept.file("verifier/reward.txt", text)
+    grade = kept.grade()
+    assert isinstance(grade, Grade)
+    assert isinstance(grade.outcome, Unscored)
+    assert grade.outcome.cause == cause
+
+
+def test_a_reward_behind_a_link_is_no_reward() -> None:
+    kept = Kept().ended()
+    kept.fields["files"]["verifier/reward.txt"] = LinkFile(link="/app/reward.txt")
+    grade = kept.grade()
+    assert isinstance(grade, Grade)
+    assert isinstance(grade.outcome, Unscored)
+    assert grade.outcome.cause == "reward_malformed"
+
+
+def test_the_tail_of_a_log_is_its_end_with_errors_last() -> None:
+    kept = Kept().ended(1).file("stdout", b"begin\n" + b"x" * 5000 + b"\nend\n")
+    artifacts = kept.file("stderr", b"no \xff\n").artifacts()
+    tail = log_tail(artifacts, kept.blobs.get, 40)
+    assert len(tail) == 40
+    assert tail.endswith("x\nend\nno \ufffd")
+    assert log_tail(Kept().ended().artifacts(), kept.blobs.get) == ""
 
 
 def test_an_ignored_exit_code_follows_harbor() -> None:

@@ -20,14 +20,21 @@ def test_a_comparison_is_bounded_by_its_plan_its_retries_and_its_budget(
     study: Study, load: Load
 ) -> None:
     bounds = call_bounds(load(study).spec)
-    assert (bounds.agent, bounds.confirmation, bounds.grade) == (16, 8, 32)
+    assert (bounds.agent, bounds.confirmation, bounds.grade) == (16, 8, 40)
     assert line(bounds, "agent") == (
         "agent 12 = 3 conditions x 2 cases x 2 repeats; at most 16 with retries"
         " (budget.max_trials - 8 reserved for confirmation)"
     )
     assert line(bounds, "grade") == (
-        "grade 16 = 1 for every finished agent execution; at most 32 with 1 retry each"
+        "grade 20 = 1 for every finished agent execution + 2 checked cases x 2 (untouched,"
+        " solved); at most 40 with 1 retry each"
     )
+    assert line(bounds, "reference") == (
+        "reference 2 = 2 checked cases x 1 run of the reference solution without a model;"
+        " at most 4 with 1 retry each"
+    )
+    study["cases"][0]["oracle_check"] = "unchecked"
+    assert line(call_bounds(load(study).spec), "reference").startswith("reference 1 = 1 checked")
     assert line(bounds, "confirmation") == (
         "confirmation 4 = 2 conditions x 1 case x 2 repeats; at most 8 with retries"
         " (budget.confirmation_trials)"
@@ -78,7 +85,7 @@ def test_a_smoke_pays_for_one_login_at_most(study: Study, load: Load) -> None:
     bounds = call_bounds(load(study).spec)
     assert (bounds.agent, bounds.probe, bounds.reference, bounds.grade) == (1, 3, 3, 6)
     assert line(bounds, "grade") == (
-        "grade 6 = 3 cases x 2 (the untouched workspace, the reference solution)"
+        "grade 6 = 3 checked cases x 2 (the untouched workspace, the reference solution)"
     )
     study["runtime"] = {key: study["runtime"][key] for key in ("ssh", "remote_root", "docker",
                                                                "codex")}  # fmt: skip

@@ -258,3 +258,8 @@ def test_a_smoke_that_names_a_model_needs_all_that_a_login_needs(
         "$.runtime.effort",
         "$.runtime.tools",
     }
+
+
+def test_a_task_that_is_declared_unchecked_needs_no_solution(study: Study, load: Load) -> None:
+    case(study).update(oracle_paths=[], oracle_check="unchecked")
+    load(study)
