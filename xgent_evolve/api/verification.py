@@ -19,6 +19,7 @@ from xgent_evolve.api.session import credentials_of, host_of, open_rundir, read_
 from xgent_evolve.canonical import Json, canonical_bytes, digest_bytes
 from xgent_evolve.engine.preflight import Preflighter
 from xgent_evolve.engine.run import Run, attempt_document
+from xgent_evolve.engine.task_memory import TaskMemory
 from xgent_evolve.errors import RefusedError, StoreError, XgentError
 from xgent_evolve.execution.events import Silent
 from xgent_evolve.execution.executor import Executor, load_artifacts
@@ -34,6 +35,7 @@ from xgent_evolve.report.model import json_bytes, report_document
 from xgent_evolve.report.text import report_text
 from xgent_evolve.store.journal import Journal
 from xgent_evolve.store.rundir import RunDir
+from xgent_evolve.store.task_checks import no_task_checks
 from xgent_evolve.workflow.compare import measure_conditions
 from xgent_evolve.workflow.smoke import check_cases
 
@@ -193,11 +195,12 @@ async def computed(
         executor = Executor(host, rundir, journal, ledger, credentials, "", observer)
         preflight = Preflighter(protocol, rundir, executor, observer)
         study = Run(protocol, rundir, executor, preflight, observer, replay_only=True)
+        memory = TaskMemory(study, no_task_checks())
         try:
             if protocol.spec.mode == "smoke":
-                report = smoke_report(study, await check_cases(study))
+                report = smoke_report(study, await check_cases(study, memory))
             else:
-                report = comparison_report(study, await measure_conditions(study))
+                report = comparison_report(study, await measure_conditions(study, memory))
         except BaseExceptionGroup as group:
             errors = group.subgroup(XgentError)
             if errors is None:

@@ -32,7 +32,7 @@ class TaskMemory:
         ledger = self.run.ledger
         if case_id in ledger.task_checks:
             return True
-        if begun:
+        if begun or self.cache.directory is None:
             return False
         planner = await self.run.preflight.planner()
         key = check_key(self.run.protocol, case_id, planner.host)
