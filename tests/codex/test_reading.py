@@ -5,11 +5,7 @@
 
 from __future__ import annotations
 
-import json
 import os
-import re
-import subprocess
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -19,83 +15,12 @@ from xgent_evolve.freeze.instructions import loaded_texts
 from xgent_evolve.freeze.skills import MAX_DESCRIPTION, read_skill
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from tests.codex.conftest import Desk
 
 pytestmark = pytest.mark.codex
 
 SKILL = "---\nname: {}\ndescription: {}\n---\nbody\n"
 GOOD = SKILL.format("good", "Good.")
-
-CONFIG = """
-check_for_update_on_startup = false
-project_root_markers = [".git"]
-[features]
-plugins = false
-apps = false
-[analytics]
-enabled = false
-[skills.bundled]
-enabled = false
-"""
-
-
-@dataclass
-class Desk:
-    """A repository, and Codex looking at it."""
-
-    codex: Path
-    root: Path
-
-    @property
-    def repository(self) -> Path:
-        return self.root / "repository"
-
-    def write(self, files: Mapping[str, str | bytes]) -> None:
-        for name, content in files.items():
-            path = self.repository / name
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_bytes(content.encode() if isinstance(content, str) else content)
-
-    def read(self, directory: str = "", **config: int) -> list[str]:
-        """Return the texts that a model would see of a session in that directory."""
-        home = self.root / "home"
-        home.mkdir(exist_ok=True)
-        trust = f'[projects.{json.dumps(str(self.repository))}]\ntrust_level = "trusted"\n'
-        (home / "config.toml").write_text(CONFIG + trust)
-        settings = [word for key, value in config.items() for word in ("-c", f"{key}={value}")]
-        answer = subprocess.run(
-            [str(self.codex), "debug", "prompt-input", *settings, "hello"],
-            cwd=self.repository / directory,
-            env={"HOME": str(home), "CODEX_HOME": str(home), "PATH": "/nonexistent"},
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            check=True,
-            timeout=120,
-        )
-        items = json.loads(answer.stdout)
-        return [part.get("text", "") for item in items for part in item.get("content", [])]
-
-    def skills(self) -> dict[str, str]:
-        """Return the catalogue's line of every skill, by directory."""
-        lines = [line for text in self.read() for line in text.splitlines()]
-        found = (re.fullmatch(r"- (.*) \(file: r0/([^/]+)/SKILL\.md\)", line) for line in lines)
-        return {match[2]: match[1] for match in found if match}
-
-    def instructions(self, directory: str, limit: int) -> str:
-        """Return the text of the AGENTS.md files; nothing when there is none."""
-        for text in self.read(directory, project_doc_max_bytes=limit):
-            if match := re.search(
-                r"AGENTS\.md instructions.*?<INSTRUCTIONS>\n(.*)\n</INSTRUCTIONS>", text, re.DOTALL
-            ):
-                return match[1]
-        return ""
-
-
-@pytest.fixture
-def desk(codex_directory: Path, tmp_path: Path) -> Desk:
-    desk = Desk(codex_directory / "bin" / "codex", tmp_path)
-    (desk.repository / ".git").mkdir(parents=True)
-    return desk
 
 
 @pytest.fixture

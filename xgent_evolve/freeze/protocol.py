@@ -30,7 +30,7 @@ class Record(BaseModel):
     """Base of what lies on disk: closed, immutable, documented."""
 
     model_config = ConfigDict(
-        extra="forbid", frozen=True, strict=True, use_attribute_docstrings=True
+        extra="forbid", frozen=True, strict=True, use_attribute_docstrings=True, defer_build=True
     )
 
 
