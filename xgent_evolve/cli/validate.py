@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from xgent_evolve.cli.output import JsonFlag, say, say_json
+from xgent_evolve.cli.output import JsonFlag, say, say_json, wants_colour
 
 
 def validate(
@@ -37,5 +38,11 @@ def validate(
         require_no_warnings(facts.warnings)
     if as_json:
         say_json(preview_document(loaded, facts, blobs if diff else None))
+        return
+    text = preview_text(loaded, facts, blobs if diff else None)
+    if wants_colour(sys.stdout):
+        from xgent_evolve.cli.preview_screen import show_preview
+
+        show_preview(text, facts, sys.stdout)
     else:
-        say(preview_text(loaded, facts, blobs if diff else None))
+        say(text)
