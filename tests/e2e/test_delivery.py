@@ -227,7 +227,9 @@ def own_repository(directory: Path) -> str:
     with tarfile.open(fileobj=packed, mode="w:gz") as archive:
         archive.add(directory / "own" / ".git", ".git")
     text = base64.encodebytes(packed.getvalue()).decode()
-    return f"base64 -d <<'END' | tar -xz\n{text}END\ntest -s .git/HEAD && echo own-repository\n"
+    fresh = "test ! -e .git/logs && ls .git/objects/pack/*.pack && echo 'fresh'-repository"
+    own = "test -s .git/HEAD && echo own-repository"
+    return f"{fresh}\nbase64 -d <<'END' | tar -xz\n{text}END\n{own}\n"
 
 
 @pytest.mark.codex
@@ -265,7 +267,8 @@ def test_the_graded_tree_is_the_tree_that_the_agent_left(
     assert {path for path, after in left.items() if after is None} >= gone
     assert "kept.txt" not in left, "what did not change is not delivered"
     assert {top(path) for path in left}.isdisjoint({".git", ".agents", ".codex", ".aws"})
-    assert b"own-repository" in session(workshop), "the agent had a repository all the same"
+    assert b"fresh-repository" in session(workshop), "it began with a repository of one commit"
+    assert b"own-repository" in session(workshop), "and could replace it with its own"
 
 
 def session(workshop: Workshop) -> bytes:

@@ -75,6 +75,8 @@ class Workspace(RequestPart):
     """A delivery that is applied on top (grading)."""
     ensure: list[str]
     """Directories made when nothing else made them."""
+    repository: bool = False
+    """Whether `.git` is made: one fresh commit of all of this."""
 
 
 class Capture(RequestPart):

@@ -223,6 +223,7 @@ class Planner:
             ],
             changes=changes or [],
             ensure=list(codex.PROTECTED) if owner is not None else [],
+            repository=owner is not None and case.workspace is not None,
         )
 
     def _codex_request(

@@ -21,6 +21,7 @@ from engine import message_of
 from errors import EngineAwayError, StepFailedError
 from export import CONTROL
 from faults import around, supervisor_fault
+from repository import repository_nodes
 from trees import (
     Node,
     apply_changes,
@@ -51,6 +52,10 @@ class Staging:
         content = canonical(baseline)
         with around("stage.baseline", uuid):
             write_durable(os.path.join(self.execution.path, "baseline.json"), content)
+        if plan.get("repository"):
+            # After the baseline: what is Git's own is never part of a delivery.
+            key = hashlib.sha256(content).hexdigest()
+            workspace.update(repository_nodes(self.execution.root, workspace, key))
         # A path of the image may be a link; the volume lies where it leads.
         path = self.engine.resolve(self.container, plan["path"])
         with around("stage.fill", uuid):

@@ -47,6 +47,12 @@ def bytes_node(content, mode=0o644, owner=0):
     return Node("file", mode, owner, size=len(content), opener=lambda: io.BytesIO(content))
 
 
+def part_node(path, mode):
+    """Return the node of a file whose bytes are those of a file of this host."""
+    size = os.path.getsize(path)
+    return Node("file", mode, 0, size=size, opener=member_opener(path, 0, size))
+
+
 def entry_nodes(entries, root, owner):
     """Return the nodes of a request's entries; every file is read from the verified cache."""
     nodes = {}
