@@ -48,13 +48,14 @@ class Room:
             "credential": f"{self.root}/home/agent/.codex/auth.json",
             "expected": f"{self.root}/expected",
             "skills": "target\nother",
+            "listing": f"{self.root}/listing",
         }
         command = f'refused=; . "{script}"; visible || echo "verdict=$refused"'
         done = subprocess.run(
             ["/bin/sh", "-c", command], env={**values, "PATH": path}, capture_output=True, text=True
         )
         verdict = done.stdout.rpartition("verdict=")[2].strip() if "verdict=" in done.stdout else ""
-        return verdict, done.stdout + done.stderr
+        return verdict, (self.root / "listing").read_text() + done.stdout + done.stderr
 
     def line(self, name: str, content: str) -> str:
         digest = hashlib.sha256(content.encode()).hexdigest()

@@ -75,10 +75,8 @@ def agent_end(artifacts: Artifacts, read: Read) -> Done | Broken:
     if isinstance(end, Broken):
         found = file_content(artifacts, "prepare", read) or b""
         if end.cause in VISIBILITY_CAUSES and found:
-            # The findings come last, after everything that is visible.
-            lines = found.decode("utf-8", "replace").splitlines()
-            findings = [line for line in lines if line.startswith(("extra", "rival", "missing"))]
-            return Broken(end.cause, "; ".join(findings)[:400])
+            findings = found.decode("utf-8", "replace").split("\n")
+            return Broken(end.cause, "; ".join(filter(None, findings))[:400])
         return end
     stdout = (file_content(artifacts, "stdout", read) or b"") + (
         file_content(artifacts, "stdout.tail", read) or b""

@@ -86,6 +86,7 @@ def plan_text(
         "codex_home": home,
         "credential": credential,
         "expected": "/xgent/expected",
+        "listing": "/xgent/ctl/visible",
         "skills": "\n".join(sorted(skills)),
     }
     return "".join(f"{key}={shlex.quote(value)}\n" for key, value in values.items()) + (

@@ -3,10 +3,10 @@
 #
 # Variables: work (working directory), from_image (whether its files are the image's and not
 # planned), codex_home, credential (never read), expected (the plan, one line each), skills (names
-# under study, one line each).
+# under study, one line each), listing (file that receives every line).
 #
-# A line is a SHA-256, "link" or "special", two spaces and a path. Prints every line; then the
-# findings, and sets refused to contaminated or skill_not_visible when it returns false.
+# A line is a SHA-256, "link" or "special", two spaces and a path. Prints the findings, and sets
+# refused to contaminated or skill_not_visible when it returns false.
 
 newline='
 '
@@ -96,7 +96,7 @@ is_rival() { # path: a skill under study that lies somewhere else than where it 
 
 visible() {
     found=$(look)
-    printf '%s\n' "$found"
+    printf '%s\n' "$found" >"$listing"
     planned=
     while IFS= read -r line; do
         case "$hashes:$line" in 1:* | :link\ *) ;; *) line="unhashed  ${line#*  }" ;; esac
@@ -123,7 +123,7 @@ END
 $planned
 END
     [ -n "$verdict$missing" ] || return 0
-    printf '%s\n' "${verdict#"$newline"}${missing}" >&2
+    printf '%s\n' "${verdict#"$newline"}${missing}"
     refused=contaminated
     [ -n "$verdict" ] || refused=skill_not_visible
     return 1

@@ -348,7 +348,7 @@ def test_what_the_agent_would_have_seen_too_much_or_too_little_is_no_score(
     status: str, code: str
 ) -> None:
     """SKL-04, SKL-06."""
-    said = b"aa  /etc/codex/requirements.toml\nextra  bb  /etc/codex/skills/x/SKILL.md\n"
+    said = b"extra  bb  /etc/codex/skills/x/SKILL.md\n"
     end = Kept().ended(status=status).file("prepare", said).agent()
     assert end == Broken(status, "extra  bb  /etc/codex/skills/x/SKILL.md")
     assert code_of(end.cause) == code
