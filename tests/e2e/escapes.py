@@ -36,7 +36,7 @@ def attempts(model_port: int, socket_name: str) -> dict[str, str]:
             "cat /proc/[0-9]*/environ | tr '\\0' '\\n' | grep '^CODEX_HOME=' && " + GAIN
         ),
         "process_roots": f"cat /proc/[0-9]*/root{HOME}/auth.json && {GAIN}",
-        "process_directories": f"cat /proc/[0-9]*/root/xgent/plan.sh && {GAIN}",
+        "process_directories": f"cat /proc/[0-9]*/root//xgent/plan.sh && {GAIN}",
         "process_descriptors": (
             "readlink /proc/[0-9]*/fd/* | grep -E 'sqlite|rollout|auth.json' && " + GAIN
         ),
