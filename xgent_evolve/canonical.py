@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Iterable
 
 from blake3 import blake3
 
@@ -56,6 +57,14 @@ def digest_bytes(content: bytes | bytearray | memoryview) -> Digest:
     return Digest(f"blake3:{blake3(content).hexdigest()}")
 
 
+def digest_pieces(pieces: Iterable[bytes]) -> Digest:
+    """Return the BLAKE3 digest of bytes that come in pieces."""
+    hasher = blake3()
+    for piece in pieces:
+        hasher.update(piece)
+    return Digest(f"blake3:{hasher.hexdigest()}")
+
+
 def digest_json(document: object) -> Digest:
     """Return the digest of the canonical JSON of `document`."""
     return digest_bytes(canonical_bytes(document))
@@ -63,6 +72,8 @@ def digest_json(document: object) -> Digest:
 
 def path_text(path: bytes) -> str:
     """Return the text form of a path (see the module docstring)."""
+    if path.isascii() and b"%" not in path:
+        return path.decode("ascii")
     escaped = path.replace(b"%", b"%25").decode("utf-8", "surrogateescape")
     return "".join(
         f"%{ord(char) - 0xDC00:02X}" if 0xDC80 <= ord(char) <= 0xDCFF else char for char in escaped
@@ -71,4 +82,6 @@ def path_text(path: bytes) -> str:
 
 def path_bytes(text: str) -> bytes:
     """Return the bytes of a path's text form; the inverse of `path_text`."""
+    if "%" not in text:
+        return text.encode("utf-8")
     return _ESCAPE.sub(lambda match: bytes([int(match[1], 16)]), text.encode("utf-8"))

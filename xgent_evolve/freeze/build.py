@@ -18,8 +18,9 @@ from xgent_evolve.freeze.git import Repository
 from xgent_evolve.freeze.places import place, spec_path
 from xgent_evolve.freeze.protocol import FrozenCase, Protocol
 from xgent_evolve.freeze.reach import require_reachable
+from xgent_evolve.freeze.reading import take_content
 from xgent_evolve.freeze.skill_trees import require_readable_skills
-from xgent_evolve.freeze.snapshot import Snapshot
+from xgent_evolve.freeze.snapshot import Snapshot, require_no_secrets
 from xgent_evolve.freeze.source import freeze_commit, freeze_source
 from xgent_evolve.freeze.surface import Surface, find_surface
 from xgent_evolve.freeze.tasks import ReadTask, read_tasks
@@ -45,6 +46,7 @@ def build_protocol(loaded: LoadedSpec, blobs: Blobs) -> Protocol:
         StoreError: the bytes could not be kept.
 
     """
+    _require_no_secrets_written(loaded)
     tasks = read_tasks(loaded)
     repository = Repository.open(
         loaded.resolve(loaded.spec.target.repo), place(loaded, "target", "repo")
@@ -60,6 +62,7 @@ def build_protocol(loaded: LoadedSpec, blobs: Blobs) -> Protocol:
         schema_version=1,
         spec=loaded.spec,
         spec_bytes=blobs.put(loaded.content),
+        source=snapshot.difference,
         conditions=conditions,
         cases=[
             _freeze_case(loaded, number, task, workspaces, blobs)
@@ -181,7 +184,7 @@ def _freeze_workspaces(
             start = snapshot
         elif base in target.compatible_bases:
             paths = [spec_path(path) for path in loaded.spec.source.paths]
-            start = freeze_commit(repository, base, paths, blobs)
+            start = freeze_commit(loaded, repository, base, paths, blobs)
         else:
             raise InvalidError(
                 "a case starts from a commit that the target does not declare",
@@ -245,6 +248,18 @@ def _require_ancestors(loaded: LoadedSpec, repository: Repository) -> None:
             )
 
 
+def _require_no_secrets_written(loaded: LoadedSpec) -> None:
+    """Look for secrets in the text that the JobSpec itself brings: overrides and the like."""
+    allowed = [spec_path(path) for path in loaded.spec.authority.allow_secrets_in]
+    for condition in loaded.spec.conditions:
+        written = [
+            take_content(spec_path(name), text.encode("utf-8", "surrogatepass"))
+            for name, text in condition.overrides.items()
+            if text is not None
+        ]
+        require_no_secrets(written, f"{loaded.path}: overrides of {condition.id}: ", allowed)
+
+
 def _freeze_method(loaded: LoadedSpec, blobs: Blobs) -> Digest | None:
     """Keep the optimizer's instructions after comparing them with the hash in the JobSpec."""
     optimizer = loaded.spec.optimizer
@@ -263,6 +278,7 @@ def _freeze_method(loaded: LoadedSpec, blobs: Blobs) -> Digest | None:
             fix="correct the path",
         ) from error
     found = hashlib.sha256(content).hexdigest()
+    require_no_secrets([take_content(path.name, content)], str(path.parent))
     if found != optimizer.method_sha256:
         raise DriftError(
             "the optimizer's method is not the one that the JobSpec names",

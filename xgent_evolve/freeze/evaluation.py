@@ -7,12 +7,21 @@ below the root that the caller allowed.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from typing import TYPE_CHECKING
 
-from xgent_evolve.errors import DriftError, InvalidError, RefusedError
-from xgent_evolve.freeze.disk import DiskReader, Found
+from xgent_evolve.errors import InvalidError, RefusedError
+from xgent_evolve.freeze.crew import take_present
+from xgent_evolve.freeze.disk import DiskReader
 from xgent_evolve.freeze.places import place, spec_path
-from xgent_evolve.freeze.snapshot import keep, require_distinct_names, require_fetched
+from xgent_evolve.freeze.snapshot import (
+    intake,
+    keep,
+    read_again,
+    require_distinct_names,
+    require_fetched,
+    require_no_secrets,
+)
 from xgent_evolve.ids import Digest
 from xgent_evolve.spec.load import LoadedSpec
 from xgent_evolve.spec.versions import evaluation_of
@@ -37,14 +46,19 @@ def freeze_evaluation(loaded: LoadedSpec, blobs: Blobs) -> Digest | None:
     root = loaded.resolve(evaluation.root)
     if not root.is_dir():
         raise _absent(loaded, ("root",), str(root), "a directory")
-    with DiskReader(root) as reader:
+    with intake(blobs) as staging, DiskReader(root) as reader:
         listed: dict[str, None] = {}
         for number, name in enumerate(evaluation.paths):
             listed |= dict.fromkeys(_files_at(loaded, ("paths", number), name, reader))
         for field, name in _named(evaluation):
             if reader.kind(spec_path(name)) != "file":
                 raise _absent(loaded, field, reader.place(spec_path(name)), "a file")
-        entries = keep(_read(sorted(listed), reader), blobs)
+        found = take_present(reader, list(listed), staging)
+        for item in found.values():
+            require_fetched(item, str(root))
+        allowed = [spec_path(path) for path in loaded.spec.authority.allow_secrets_in]
+        require_no_secrets(found.values(), str(root), allowed, "evaluation/")
+        entries = keep(found.values(), str(root), staging, blobs, partial(read_again, root))
     require_distinct_names(entries, str(root))
     _require_links_inside(entries, str(root))
     return put_bundle(blobs, make_tree(entries.values()))
@@ -70,20 +84,6 @@ def _files_at(
             yield from reader.walk(path)
         case _:
             yield path
-
-
-def _read(paths: list[str], reader: DiskReader) -> Iterator[Found]:
-    for path in paths:
-        item = reader.read(path)
-        if item is None:
-            raise DriftError(
-                "a file vanished while it was frozen",
-                code="E_FREEZE_RACE",
-                where=reader.place(path),
-                fix="stop whatever writes there, then repeat",
-            )
-        require_fetched(item, str(reader.root))
-        yield item
 
 
 def _require_links_inside(entries: dict[str, Entry], root: str) -> None:

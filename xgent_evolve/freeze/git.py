@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import os
 import subprocess
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal, NamedTuple
+from typing import IO, Literal, NamedTuple, cast
 
 from xgent_evolve.canonical import path_bytes, path_text
 from xgent_evolve.errors import DriftError, InvalidError, RefusedError
@@ -23,8 +24,7 @@ _OPTIONS = (
     "core.quotePath=false",
     "protocol.allow=never",
 )
-_BATCH = 512
-"""Objects asked for at once: bounds the memory, not the result."""
+_PIECE = 1 << 20
 
 
 class IndexEntry(NamedTuple):
@@ -37,6 +37,8 @@ class IndexEntry(NamedTuple):
     """0, or 1 to 3 while a merge is unfinished."""
     absent_on_purpose: bool
     """Marked skip-worktree: a sparse checkout leaves the file out."""
+    unwatched: bool
+    """Marked skip-worktree or assume-unchanged: Git's status hides what happens to it."""
 
 
 class CommitEntry(NamedTuple):
@@ -104,7 +106,7 @@ class Repository:
 
     def index(self) -> list[IndexEntry]:
         """Return every path of the index; files that a sparse checkout leaves out included."""
-        listing = self._ask("ls-files", "-z", "-t", "--stage").stdout
+        listing = self._ask("ls-files", "-z", "-v", "--stage").stdout
         return [_index_entry(line) for line in listing.split(b"\0") if line]
 
     def nested_repositories(self, paths: Sequence[str]) -> list[str]:
@@ -137,39 +139,43 @@ class Repository:
                 fix="fetch it first (git fetch origin <commit>), or correct the commit",
             )
 
-    def blobs(self, object_ids: Sequence[str]) -> Iterator[bytes]:
-        """Return the contents of blobs, in order, as they were committed: no filter runs.
+    def blobs(self, object_ids: Iterable[str]) -> Iterator[CommittedBlob]:
+        """Yield blobs, in order, as they were committed: no filter runs.
+
+        One is read at a time; the next one is asked for when the pieces of the last are used up
+        or passed over.
 
         Raises:
             DriftError: E_FREEZE_OBJECT: an object is missing, as in a partial clone.
 
         """
-        for start in range(0, len(object_ids), _BATCH):
-            batch = object_ids[start : start + _BATCH]
-            wanted = "".join(f"{object_id}\n" for object_id in batch).encode()
-            yield from _parse_batch(self._ask("cat-file", "--batch", content=wanted).stdout, batch)
+        with self._started("cat-file", "--batch") as (questions, answers):
+            for object_id in object_ids:
+                questions.write(f"{object_id}\n".encode())
+                questions.flush()
+                header = answers.readline()
+                blob = CommittedBlob(_blob_size(header, object_id), answers)
+                yield blob
+                for _ in blob.pieces():
+                    pass
+                answers.read(1)
 
-    def _ask(
-        self, *arguments: str, content: bytes = b"", accept: tuple[int, ...] = (0,)
-    ) -> subprocess.CompletedProcess[bytes]:
-        options = [part for option in _OPTIONS for part in ("-c", option)]
-        command = ["git", "--no-pager", *options, *arguments]
+    def read_blob(self, object_id: str) -> bytes:
+        """Return one blob as it was committed; raise as `blobs` does."""
+        return b"".join(piece for blob in self.blobs([object_id]) for piece in blob.pieces())
+
+    def _ask(self, *arguments: str, accept: tuple[int, ...] = (0,)) -> _Answer:
         try:
             answer = subprocess.run(
-                command,
+                _command(arguments),
                 cwd=self.root,
                 env=_environment(self.root),
-                input=content,
+                stdin=subprocess.DEVNULL,
                 capture_output=True,
                 check=False,
             )
         except FileNotFoundError as error:
-            raise InvalidError(
-                "git is not installed",
-                code="E_GIT_MISSING",
-                where="PATH",
-                fix="install Git 2.34 or newer",
-            ) from error
+            raise _no_git() from error
         if answer.returncode not in accept:
             raise RefusedError(
                 f"git {arguments[0]} failed",
@@ -179,6 +185,58 @@ class Repository:
                 fix="check the repository with: git fsck",
             )
         return answer
+
+    @contextmanager
+    def _started(self, *arguments: str) -> Generator[tuple[IO[bytes], IO[bytes]]]:
+        """Yield the two ends of a git process that answers questions."""
+        try:
+            process = subprocess.Popen(
+                _command(arguments),
+                cwd=self.root,
+                env=_environment(self.root),
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.DEVNULL,
+            )
+        except FileNotFoundError as error:
+            raise _no_git() from error
+        with process:
+            try:
+                yield cast("IO[bytes]", process.stdin), cast("IO[bytes]", process.stdout)
+            finally:
+                process.kill()
+
+
+type _Answer = subprocess.CompletedProcess[bytes]
+
+
+class CommittedBlob:
+    """The bytes of a file as they were committed, read from Git's answer."""
+
+    def __init__(self, size: int, answers: IO[bytes]) -> None:
+        """Stand before `size` bytes of `answers`."""
+        self.size = size
+        self._left = size
+        self._answers = answers
+
+    def pieces(self) -> Iterator[bytes]:
+        """Return what was not read yet, in pieces.
+
+        Raises:
+            DriftError: E_FREEZE_OBJECT: Git stopped before the end.
+
+        """
+        while self._left:
+            piece = self._answers.read(min(self._left, _PIECE))
+            if not piece:
+                raise _no_object("an object of the commit", "an answer that stops before its end")
+            self._left -= len(piece)
+            yield piece
+
+
+def _command(arguments: Sequence[str]) -> list[str]:
+    options = [part for option in _OPTIONS for part in ("-c", option)]
+    return ["git", "--no-pager", *options, *arguments]
 
 
 def _environment(root: Path) -> dict[str, str]:
@@ -206,7 +264,8 @@ def _index_entry(line: bytes) -> IndexEntry:
     """Parse `S 100644 <object> 0<TAB>path`."""
     head, _, name = line.partition(b"\t")
     tag, mode, _, stage = head.split(b" ")
-    return IndexEntry(path_text(name), int(mode, 8), int(stage), tag == b"S")
+    absent = tag.upper() == b"S"
+    return IndexEntry(path_text(name), int(mode, 8), int(stage), absent, absent or tag.islower())
 
 
 def _commit_entry(line: bytes) -> CommitEntry:
@@ -218,23 +277,31 @@ def _commit_entry(line: bytes) -> CommitEntry:
     )
 
 
-def _parse_batch(output: bytes, object_ids: Sequence[str]) -> Iterator[bytes]:
-    """Split the output of `cat-file --batch`: a line `<object> blob <size>`, bytes, newline."""
-    offset = 0
-    for object_id in object_ids:
-        end = output.find(b"\n", offset)
-        header = output[offset:end].split(b" ")
-        if len(header) != 3 or header[1] != b"blob":
-            raise DriftError(
-                "an object of the commit is not in the repository",
-                code="E_FREEZE_OBJECT",
-                where=object_id,
-                found=output[offset:end].decode(errors="replace"),
-                fix="fetch the missing objects (a partial clone leaves some out)",
-            )
-        size = int(header[2])
-        yield output[end + 1 : end + 1 + size]
-        offset = end + 2 + size
+def _blob_size(header: bytes, object_id: str) -> int:
+    """Parse `<object> blob <size>`, the line before the bytes."""
+    parts = header.split()
+    if len(parts) != 3 or parts[1] != b"blob":
+        raise _no_object(object_id, header.decode(errors="replace").strip() or "no answer")
+    return int(parts[2])
+
+
+def _no_object(where: str, found: str) -> DriftError:
+    return DriftError(
+        "an object of the commit is not in the repository",
+        code="E_FREEZE_OBJECT",
+        where=where,
+        found=found,
+        fix="fetch the missing objects (a partial clone leaves some out)",
+    )
+
+
+def _no_git() -> InvalidError:
+    return InvalidError(
+        "git is not installed",
+        code="E_GIT_MISSING",
+        where="PATH",
+        fix="install Git 2.34 or newer",
+    )
 
 
 def _first_line(output: bytes) -> str:

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import NamedTuple
 
-from xgent_evolve.canonical import digest_bytes
+from xgent_evolve.canonical import digest_bytes, digest_pieces, path_bytes
 from xgent_evolve.errors import DriftError, InvalidError
-from xgent_evolve.freeze.disk import Found
 from xgent_evolve.freeze.git import Repository
 from xgent_evolve.freeze.places import place, spec_path
+from xgent_evolve.freeze.reading import Taken
+from xgent_evolve.ids import Digest
 from xgent_evolve.spec.cases import PublicSource
 from xgent_evolve.spec.load import LoadedSpec
 from xgent_evolve.spec.paths import covered
@@ -17,11 +19,12 @@ from xgent_evolve.spec.paths import covered
 
 class _State(NamedTuple):
     mode: int
-    content: bytes
+    size: int
+    digest: Digest
 
 
 def require_pinned(
-    loaded: LoadedSpec, number: int, root: Path, listed: list[str], found: dict[str, Found]
+    loaded: LoadedSpec, number: int, root: Path, listed: list[str], found: Mapping[str, Taken]
 ) -> None:
     """Compare the listed files of a public case with its commit: bytes, mode, kind, none missing.
 
@@ -79,20 +82,21 @@ def _committed(
         for entry in repository.commit_entries(commit)
         if entry.kind == "blob" and covered(entry.path, wanted)
     ]
-    contents = repository.blobs([entry.object_id for entry in entries])
+    blobs = repository.blobs(entry.object_id for entry in entries)
     return {
-        entry.path.removeprefix(start): _State(entry.mode, content)
-        for entry, content in zip(entries, contents, strict=True)
+        entry.path.removeprefix(start): _State(entry.mode, blob.size, digest_pieces(blob.pieces()))
+        for entry, blob in zip(entries, blobs, strict=True)
     }
 
 
-def _state(item: Found) -> _State:
+def _state(item: Taken) -> _State:
     if item.kind == "link":
-        return _State(0o120000, item.content)
-    return _State(0o100755 if item.executable else 0o100644, item.content)
+        target = path_bytes(item.target)
+        return _State(0o120000, len(target), digest_bytes(target))
+    return _State(0o100755 if item.executable else 0o100644, item.size, item.blob)
 
 
 def _described(state: _State | None) -> str:
     if state is None:
         return "no file"
-    return f"mode {state.mode:o}, {len(state.content)} bytes, {digest_bytes(state.content)[:19]}"
+    return f"mode {state.mode:o}, {state.size} bytes, {state.digest[:19]}"

@@ -117,6 +117,17 @@ type FrozenSpec = Annotated[
 """A JobSpec of any version; the model of its version reads and writes it."""
 
 
+class FrozenSource(Record):
+    """How the frozen source differs from the base commit: bytes on disk, no filter applied."""
+
+    changed: list[str] = Field(default_factory=list[str])
+    """Files and links whose bytes, mode or kind are not those of the commit; new ones included."""
+    deleted: list[str] = Field(default_factory=list[str])
+    """Files of the commit that are gone from the disk."""
+    hidden: list[str] = Field(default_factory=list[str])
+    """Changed files that Git was told not to look at, so that its status hides them."""
+
+
 class Protocol(Record):
     """A study, frozen."""
 
@@ -126,6 +137,8 @@ class Protocol(Record):
     """The JobSpec."""
     spec_bytes: Digest
     """Blob of the JobSpec file as it was read."""
+    source: FrozenSource
+    """The frozen source against the base commit."""
     conditions: list[FrozenCondition]
     """The arms, in the order of the JobSpec."""
     cases: list[FrozenCase]

@@ -2,31 +2,31 @@
 
 from __future__ import annotations
 
-import re
 import unicodedata
-from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Collection, Generator, Iterable
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from functools import partial
+from pathlib import Path
 
-from xgent_evolve.canonical import path_bytes, path_text
+from xgent_evolve.canonical import path_bytes
 from xgent_evolve.errors import RefusedError
-from xgent_evolve.freeze.disk import Found
+from xgent_evolve.freeze.disk import DiskReader
+from xgent_evolve.freeze.protocol import FrozenSource
+from xgent_evolve.freeze.reading import Taken
 from xgent_evolve.spec.paths import within
 from xgent_evolve.store.bundles import (
+    Arrival,
     Blobs,
     Entry,
-    file_entry,
     link_destination,
     link_entry,
     parents,
 )
+from xgent_evolve.store.staging import Staging
 
-_BATCH_BYTES = 32 << 20
-_BATCH_FILES = 2048
-_LFS_POINTER = re.compile(
-    rb"version https://git-lfs\.github\.com/spec/v1\n(?:[a-z0-9.-]+ [^\n]*\n)*oid sha256:"
-)
-_LFS_POINTER_BYTES = 1024
 _MOST_LINKS = 40
+_MOST_SHOWN = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +36,8 @@ class Snapshot:
     origin: str
     """Where it was taken, for messages."""
     entries: dict[str, Entry]
+    difference: FrozenSource = field(default_factory=FrozenSource)
+    """How it differs from the commit that it stands on."""
 
     def below(self, root: str) -> list[Entry]:
         """Return the entries at or below `root`, with the paths of this snapshot."""
@@ -92,23 +94,49 @@ class Snapshot:
         return replace(reached, path=entry.path)
 
 
-def keep(found: Iterable[Found], blobs: Blobs) -> dict[str, Entry]:
-    """Put the contents of what was found into `blobs`, a batch at a time; return the entries."""
-    entries: dict[str, Entry] = {}
-    batch: list[bytes] = []
-    size = 0
-    for item in found:
-        if item.kind == "link":
-            entries[item.path] = link_entry(item.path, path_text(item.content))
-            continue
-        entries[item.path] = file_entry(item.path, item.content, executable=item.executable)
-        batch.append(item.content)
-        size += len(item.content)
-        if size > _BATCH_BYTES or len(batch) >= _BATCH_FILES:
-            blobs.put_many(batch)
-            batch, size = [], 0
-    blobs.put_many(batch)
-    return dict(sorted(entries.items(), key=lambda pair: path_bytes(pair[0])))
+@contextmanager
+def intake(blobs: Blobs) -> Generator[Staging | None]:
+    """Yield the staging of one intake into `blobs`; an exception takes what was staged away."""
+    staging = blobs.staging()
+    try:
+        yield staging
+    except BaseException:
+        if staging is not None:
+            staging.discard()
+        raise
+
+
+def keep(
+    taken: Iterable[Taken],
+    origin: str,
+    staging: Staging | None,
+    blobs: Blobs,
+    read: Callable[[str], bytes],
+) -> dict[str, Entry]:
+    """Let `blobs` receive what was taken; return the entries, sorted by the bytes of their paths.
+
+    `read` reads a path again, for a store that keeps nothing itself; `origin` is for messages.
+
+    Raises:
+        StoreError: the file system refused or is full.
+
+    """
+    found = sorted(taken, key=lambda item: path_bytes(item.path))
+    arrivals = (
+        Arrival(
+            item.blob, item.size, item.staged, f"{origin}/{item.path}", partial(read, item.path)
+        )
+        for item in found
+        if item.kind == "file"
+    )
+    blobs.receive(staging, arrivals)
+    return {item.path: _entry(item) for item in found}
+
+
+def read_again(root: Path, path: str) -> bytes:
+    """Return what the file at `path` below `root` holds now; nothing when it is gone."""
+    with DiskReader(root) as reader:
+        return reader.read(path) or b""
 
 
 def require_distinct_names(paths: Iterable[str], origin: str) -> None:
@@ -117,8 +145,12 @@ def require_distinct_names(paths: Iterable[str], origin: str) -> None:
     Two names fold together when they are equal after Unicode normalisation and without case.
     """
     spelled: dict[str, str] = {}
+    seen: set[str] = set()
     for path in paths:
-        for name in (*parents(path), path):
+        for name in (path, *reversed(parents(path))):
+            if name in seen:
+                break
+            seen.add(name)
             first = spelled.setdefault(_folded(name), name)
             if first != name:
                 raise RefusedError(
@@ -131,20 +163,59 @@ def require_distinct_names(paths: Iterable[str], origin: str) -> None:
                 )
 
 
-def require_fetched(item: Found, origin: str) -> None:
+def require_fetched(item: Taken, origin: str, allowed: Collection[str] = ()) -> None:
     """Raise RefusedError (E_FREEZE_LFS_POINTER) for an LFS file whose content is not here."""
-    if len(item.content) <= _LFS_POINTER_BYTES and _LFS_POINTER.match(item.content):
+    if item.lfs_pointer and item.path not in allowed:
         raise RefusedError(
             "a file is only a Git LFS pointer",
             code="E_FREEZE_LFS_POINTER",
             where=f"{origin}/{item.path}",
             expected="the file's content",
-            found=f"a pointer of {len(item.content)} bytes",
-            fix="fetch it with: git lfs pull, or leave it out of source.paths",
+            found=f"a pointer of {item.size} bytes",
+            fix="fetch it with: git lfs pull, leave it out of source.paths, or name it in"
+            " source.allow_lfs_pointers",
         )
 
 
+def require_no_secrets(
+    taken: Iterable[Taken], origin: str, allowed: Collection[str] = (), prefix: str = ""
+) -> None:
+    """Raise RefusedError (E_FREEZE_SECRET) for what looks like a secret, by file, line and kind.
+
+    `allowed` names files, as `prefix` and their path, that may leave the machine all the same.
+    The value itself is in no message.
+    """
+    found = [
+        (item.path, finding)
+        for item in taken
+        if prefix + item.path not in allowed
+        for finding in item.secrets
+    ]
+    if found:
+        shown = [f"{path}:{finding.line}: {finding.kind}" for path, finding in found[:_MOST_SHOWN]]
+        more = f" and {len(found) - _MOST_SHOWN} more" if len(found) > _MOST_SHOWN else ""
+        path, first = found[0]
+        raise RefusedError(
+            "what is to leave this machine holds what looks like a secret",
+            code="E_FREEZE_SECRET",
+            where=f"{origin}/{path}:{first.line}",
+            expected="no credential in any file that is frozen",
+            found=", ".join(shown) + more,
+            fix="take it out and revoke it, or leave the file out; a harmless file may be named in"
+            f" authority.allow_secrets_in: {prefix}{path}",
+        )
+
+
+def _entry(item: Taken) -> Entry:
+    if item.kind == "link":
+        return link_entry(item.path, item.target)
+    mode = 0o755 if item.executable else 0o644
+    return Entry(item.path, "file", mode, item.blob, item.sha256, item.size)
+
+
 def _folded(name: str) -> str:
+    if name.isascii():
+        return name.lower()
     return unicodedata.normalize("NFC", unicodedata.normalize("NFC", name).casefold())
 
 

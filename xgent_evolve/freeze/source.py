@@ -8,18 +8,31 @@ and the untracked files of source.new_paths. Nothing else: no ignored or other u
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Sequence
+from functools import partial
 from pathlib import Path
 
 from xgent_evolve.canonical import path_bytes, path_text
 from xgent_evolve.errors import AuthorityError, DriftError, InvalidError, RefusedError
-from xgent_evolve.freeze.disk import DiskReader, Found, nested_repository
-from xgent_evolve.freeze.git import IndexEntry, Repository
+from xgent_evolve.freeze.crew import take_all
+from xgent_evolve.freeze.disk import DiskReader, nested_repository
+from xgent_evolve.freeze.git import CommitEntry, CommittedBlob, IndexEntry, Repository
 from xgent_evolve.freeze.places import place, spec_path
-from xgent_evolve.freeze.snapshot import Snapshot, keep, require_distinct_names, require_fetched
+from xgent_evolve.freeze.protocol import FrozenSource
+from xgent_evolve.freeze.reading import WHOLE_BYTES, Taken, git_object, take_content, take_pieces
+from xgent_evolve.freeze.snapshot import (
+    Snapshot,
+    intake,
+    keep,
+    read_again,
+    require_distinct_names,
+    require_fetched,
+    require_no_secrets,
+)
 from xgent_evolve.spec.load import LoadedSpec
 from xgent_evolve.spec.paths import covered
 from xgent_evolve.store.bundles import Blobs, link_stays_inside, parents
+from xgent_evolve.store.staging import Staging
 
 _GITLINK = 0o160000
 
@@ -41,20 +54,33 @@ def freeze_source(loaded: LoadedSpec, repository: Repository, blobs: Blobs) -> S
     listed = [spec_path(path) for path in loaded.spec.source.paths]
     _require_no_nested(index, listed, repository)
     tracked = [entry for entry in index if covered(entry.path, listed)]
-    with DiskReader(repository.root) as reader:
+    git_hash = "sha1" if len(loaded.spec.target.base_commit) == 40 else "sha256"
+    with intake(blobs) as staging, DiskReader(repository.root) as reader:
         _require_present(loaded, listed, tracked, reader)
         added = _new_paths(loaded, index, reader)
         paths = sorted({*(entry.path for entry in tracked), *added}, key=path_bytes)
         _require_no_git_below(paths, reader)
-        sparse = {entry.path for entry in tracked if entry.absent_on_purpose}
-        entries = keep(_read(paths, sparse, reader), blobs)
+        _require_no_bare(paths, str(repository.root))
+        require_distinct_names(paths, str(repository.root))
+        found = take_all(reader, paths, staging, git_hash)
+        sparse = [entry.path for entry in tracked if entry.absent_on_purpose]
+        if absent := [path for path in sparse if path not in found]:
+            raise _sparse(absent, reader)
+        _require_allowed(loaded, found.values(), repository.root)
+        entries = keep(
+            found.values(),
+            str(repository.root),
+            staging,
+            blobs,
+            partial(read_again, repository.root),
+        )
     _require_base(loaded, repository)
-    require_distinct_names(entries, str(repository.root))
-    return Snapshot(str(repository.root), entries)
+    difference = _difference(loaded, repository, tracked, found)
+    return Snapshot(str(repository.root), entries, difference)
 
 
 def freeze_commit(
-    repository: Repository, commit: str, paths: Sequence[str], blobs: Blobs
+    loaded: LoadedSpec, repository: Repository, commit: str, paths: Sequence[str], blobs: Blobs
 ) -> Snapshot:
     """Freeze what a commit has at or below `paths`, from its objects; the disk plays no part.
 
@@ -68,18 +94,60 @@ def freeze_commit(
     for entry in chosen:
         if entry.kind == "commit":
             raise nested_repository(f"{origin}/{entry.path}")
-    contents = repository.blobs([entry.object_id for entry in chosen])
-
-    def found() -> Iterator[Found]:
-        for entry, content in zip(chosen, contents, strict=True):
-            kind = "link" if entry.mode == 0o120000 else "file"
-            item = Found(entry.path, kind, entry.mode == 0o100755, content)
-            _require_allowed(item, origin, None)
-            yield item
-
-    entries = keep(found(), blobs)
-    require_distinct_names(entries, origin)
+    _require_no_bare([entry.path for entry in chosen], origin)
+    require_distinct_names([entry.path for entry in chosen], origin)
+    objects = {entry.path: entry.object_id for entry in chosen}
+    with intake(blobs) as staging:
+        committed = repository.blobs(objects.values())
+        pairs = zip(chosen, committed, strict=True)
+        found = [_take_committed(entry, blob, staging) for entry, blob in pairs]
+        _require_allowed(loaded, found, None, origin)
+        entries = keep(
+            found, origin, staging, blobs, lambda path: repository.read_blob(objects[path])
+        )
     return Snapshot(origin, entries)
+
+
+def _take_committed(entry: CommitEntry, blob: CommittedBlob, staging: Staging | None) -> Taken:
+    if entry.mode == 0o120000:
+        return Taken(entry.path, "link", target=path_text(b"".join(blob.pieces())))
+    if blob.size <= WHOLE_BYTES:
+        taken = take_content(entry.path, b"".join(blob.pieces()), staging)
+    else:
+        taken = take_pieces(entry.path, blob.size, blob.pieces(), staging)
+    return taken._replace(executable=entry.mode == 0o100755)
+
+
+def _difference(
+    loaded: LoadedSpec,
+    repository: Repository,
+    tracked: list[IndexEntry],
+    found: dict[str, Taken],
+) -> FrozenSource:
+    """Compare what was frozen with the base commit's objects, byte for byte and without filters."""
+    target = loaded.spec.target
+    listed = [spec_path(path) for path in loaded.spec.source.paths]
+    committed = {
+        entry.path: (entry.mode, entry.object_id)
+        for entry in repository.commit_entries(target.base_commit)
+        if covered(entry.path, listed)
+    }
+    kind = "sha1" if len(target.base_commit) == 40 else "sha256"
+    changed = [
+        path for path, item in found.items() if committed.get(path) != _git_state(item, kind)
+    ]
+    unwatched = {entry.path for entry in tracked if entry.unwatched}
+    return FrozenSource(
+        changed=changed,
+        deleted=sorted(committed.keys() - found.keys(), key=path_bytes),
+        hidden=[path for path in changed if path in unwatched],
+    )
+
+
+def _git_state(item: Taken, git_hash: str) -> tuple[int, str]:
+    if item.kind == "link":
+        return 0o120000, git_object(path_bytes(item.target), git_hash)
+    return 0o100755 if item.executable else 0o100644, item.git_object
 
 
 def _require_exportable(loaded: LoadedSpec) -> None:
@@ -137,6 +205,15 @@ def _require_no_git_below(paths: list[str], reader: DiskReader) -> None:
             raise nested_repository(reader.place(directory))
 
 
+def _require_no_bare(paths: Sequence[str], origin: str) -> None:
+    """Refuse repositories without a working tree, which are files like any other to Git."""
+    directories = {directory for path in paths for directory in parents(path)}
+    for path in paths:
+        top = path.removesuffix("/HEAD")
+        if top != path and {f"{top}/objects", f"{top}/refs"} <= directories:
+            raise nested_repository(f"{origin}/{top}")
+
+
 def _require_present(
     loaded: LoadedSpec, listed: list[str], tracked: list[IndexEntry], reader: DiskReader
 ) -> None:
@@ -184,27 +261,27 @@ def _new_paths(loaded: LoadedSpec, index: list[IndexEntry], reader: DiskReader) 
     return added
 
 
-def _read(paths: list[str], sparse: set[str], reader: DiskReader) -> Iterator[Found]:
-    """Read the files that exist; one that is absent and tracked was deleted by the user."""
-    for path in paths:
-        item = reader.read(path)
-        if item is not None:
-            _require_allowed(item, str(reader.root), reader.root)
-            yield item
-        elif path in sparse:
-            raise _sparse([path], reader)
+def _require_allowed(
+    loaded: LoadedSpec, taken: Collection[Taken], root: Path | None, origin: str = ""
+) -> None:
+    """Refuse links that lead out, LFS pointers and secrets, unless the JobSpec allows them.
+
+    `root` is where the links lie on disk, or None for a commit, which `origin` names.
+    """
+    origin = origin or str(root)
+    pointers = [spec_path(path) for path in loaded.spec.source.allow_lfs_pointers]
+    for item in taken:
+        if item.kind == "link":
+            _require_inside(item, origin, root)
+        else:
+            require_fetched(item, origin, pointers)
+    allowed = [spec_path(path) for path in loaded.spec.authority.allow_secrets_in]
+    require_no_secrets(taken, origin, allowed)
 
 
-def _require_allowed(item: Found, origin: str, root: Path | None) -> None:
-    if item.kind == "link":
-        _require_inside(item, origin, root)
-    else:
-        require_fetched(item, origin)
-
-
-def _require_inside(item: Found, origin: str, root: Path | None) -> None:
+def _require_inside(item: Taken, origin: str, root: Path | None) -> None:
     """Refuse a link that leaves the repository: by its text, or by where it leads on disk."""
-    target = path_text(item.content)
+    target = item.target
     inside = link_stays_inside(item.path, target)
     parts = target.encode().lower().split(b"/")
     if inside and root is not None:

@@ -82,8 +82,9 @@ def _task_file(root: Path) -> bytes | None:
     if not root.is_dir():
         return None  # told with the views, which need the directory
     with DiskReader(root) as reader:
-        found = reader.read(TASK_FILE)
-    if found is not None and found.kind != "file":
+        is_link = reader.kind(TASK_FILE) == "link"
+        content = reader.read(TASK_FILE)
+    if is_link:
         raise TaskError(
             "the task's settings are no file of the task",
             code="E_SPEC_TASK_FILE",
@@ -92,7 +93,7 @@ def _task_file(root: Path) -> bytes | None:
             found="a link",
             fix="replace the link by a copy",
         )
-    return None if found is None else found.content
+    return content
 
 
 def _settings(case: Case, content: bytes | None, file: str, findings: Findings) -> TaskSettings:

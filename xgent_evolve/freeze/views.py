@@ -8,13 +8,24 @@ byte, against the pinned commit's objects.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
 from typing import Literal, NamedTuple
 
-from xgent_evolve.errors import DriftError, TaskError
-from xgent_evolve.freeze.disk import DiskReader, Found
+from xgent_evolve.errors import TaskError
+from xgent_evolve.freeze.crew import take_present
+from xgent_evolve.freeze.disk import DiskReader
 from xgent_evolve.freeze.pinned import require_pinned
 from xgent_evolve.freeze.places import place, spec_path
-from xgent_evolve.freeze.snapshot import keep, require_distinct_names, require_fetched
+from xgent_evolve.freeze.reading import Taken, take
+from xgent_evolve.freeze.snapshot import (
+    intake,
+    keep,
+    read_again,
+    require_distinct_names,
+    require_fetched,
+    require_no_secrets,
+)
 from xgent_evolve.ids import Digest
 from xgent_evolve.spec.cases import Case, PublicSource
 from xgent_evolve.spec.load import LoadedSpec
@@ -65,20 +76,22 @@ def freeze_views(loaded: LoadedSpec, number: int, blobs: Blobs) -> TaskViews:
     root = loaded.resolve(case.task_path)
     if not root.is_dir():
         raise _missing(loaded, number, "task_path", str(root))
-    with DiskReader(root) as reader:
+    with intake(blobs) as staging, DiskReader(root) as reader:
         paths = _listed_files(loaded, number, reader)
         _require_disjoint(loaded, number, paths)
-        found = {item.path: item for item in _read(paths, reader)}
-        task_file = reader.read(TASK_FILE)
-    for view in VIEWS:
-        if view != "oracle" or case.oracle_check == "required":
-            _require_file(loaded, number, view, found, paths)
-    prompt = _require_prompt(loaded, number, found[INSTRUCTION])
-    if isinstance(case.source, PublicSource):
-        listed = [spec_path(path) for view in VIEWS for path in _paths(case, view)]
-        settings = {} if task_file is None else {TASK_FILE: task_file}
-        require_pinned(loaded, number, root, [*listed, TASK_FILE], found | settings)
-    entries = keep(found.values(), blobs)
+        listed = [path for view in VIEWS for path in paths[view]]
+        found = take_present(reader, listed, staging)
+        for view in VIEWS:
+            if view != "oracle" or case.oracle_check == "required":
+                _require_file(loaded, number, view, found, paths)
+        task_file = take(reader, TASK_FILE, None)
+        _require_allowed(loaded, number, [*found.values(), *filter(None, [task_file])], root)
+        if isinstance(case.source, PublicSource):
+            named = [spec_path(path) for view in VIEWS for path in _paths(case, view)]
+            settings = {} if task_file is None else {TASK_FILE: task_file}
+            require_pinned(loaded, number, root, [*named, TASK_FILE], found | settings)
+        entries = keep(found.values(), str(root), staging, blobs, partial(read_again, root))
+    prompt = _require_prompt(loaded, number, blobs.get(found[INSTRUCTION].blob))
     require_distinct_names(entries, str(root))
     trees = {view: make_tree(entries[path] for path in paths[view]) for view in VIEWS}
     for view in VIEWS:
@@ -128,18 +141,12 @@ def _files_at(
         yield path
 
 
-def _read(paths: dict[ViewName, list[str]], reader: DiskReader) -> Iterator[Found]:
-    for path in sorted({path for listed in paths.values() for path in listed}):
-        item = reader.read(path)
-        if item is None:
-            raise DriftError(
-                "a file vanished while it was frozen",
-                code="E_FREEZE_RACE",
-                where=reader.place(path),
-                fix="stop whatever writes there, then repeat",
-            )
-        require_fetched(item, str(reader.root))
-        yield item
+def _require_allowed(loaded: LoadedSpec, number: int, taken: list[Taken], root: Path) -> None:
+    """Refuse what only stands for a file, and secrets that were not allowed to leave."""
+    for item in taken:
+        require_fetched(item, str(root))
+    allowed = [spec_path(path) for path in loaded.spec.authority.allow_secrets_in]
+    require_no_secrets(taken, str(root), allowed, f"{loaded.spec.cases[number].id}/")
 
 
 def _require_disjoint(loaded: LoadedSpec, number: int, paths: dict[ViewName, list[str]]) -> None:
@@ -162,7 +169,7 @@ def _require_file(
     loaded: LoadedSpec,
     number: int,
     view: ViewName,
-    found: dict[str, Found],
+    found: dict[str, Taken],
     paths: dict[ViewName, list[str]],
 ) -> None:
     path = REQUIRED[view]
@@ -178,9 +185,9 @@ def _require_file(
         )
 
 
-def _require_prompt(loaded: LoadedSpec, number: int, item: Found) -> str:
+def _require_prompt(loaded: LoadedSpec, number: int, instruction: bytes) -> str:
     try:
-        text = prompt_of(item.content.decode("utf-8"))
+        text = prompt_of(instruction.decode("utf-8"))
     except UnicodeDecodeError as error:
         text, found = "", f"{error.reason} at byte {error.start}"
     else:
@@ -189,7 +196,7 @@ def _require_prompt(loaded: LoadedSpec, number: int, item: Found) -> str:
         raise TaskError(
             "the instruction is not a prompt",
             code="E_SPEC_TASK_FILE",
-            where=f"{_where(loaded, number, 'public_paths')}: {item.path}",
+            where=f"{_where(loaded, number, 'public_paths')}: {INSTRUCTION}",
             expected="UTF-8 text",
             found=found,
             fix="write the task into instruction.md",

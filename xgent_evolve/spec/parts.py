@@ -57,6 +57,8 @@ class Source(Part):
     """Untracked files that are frozen too."""
     fixed_skill_roots: list[RelativePath] = Field(default_factory=list[str])
     """Skills that are installed unchanged in every condition; outside the target's paths."""
+    allow_lfs_pointers: list[RelativePath] = Field(default_factory=list[str])
+    """Files that may be frozen as Git LFS pointers, without the content that they stand for."""
 
 
 class Authority(Part):
@@ -68,6 +70,9 @@ class Authority(Part):
     """Paths of the repository that may be sent to the host."""
     write_paths: list[RelativePath] = Field(default_factory=list[str])
     """Paths of the repository that apply may write."""
+    allow_secrets_in: list[RelativePath] = Field(default_factory=list[str])
+    """Files that may leave this machine although they hold what looks like a secret: paths of the
+    repository, or a case's id and a path in its task directory, as in `case-1/tests/key.pem`."""
     allow_apply: bool = False
     """Whether apply may write at all."""
     auth_path: LocalPath | None = None

@@ -5,7 +5,8 @@ Layout below the root: `ab/<62 more digits>` holds the bytes whose BLAKE3 starts
 
 **A blob under its name is whole and durable** (rule R2): bytes are staged, made durable by a
 barrier, and only then renamed; the directory is synced before `put` returns. A blob that another
-process published may lack that last sync, so a hit syncs the directory too, once.
+process published may lack that last sync, so a hit syncs the directory too, once. Many files at
+once come through `staging` and `receive`: two barriers for all of them, however many there are.
 
 **Reading verifies** (R8): damaged bytes are moved to `quarantine/`, never deleted, and count as
 absent from then on, so that putting the same bytes again heals the store. No answer comes from a
@@ -17,13 +18,15 @@ from __future__ import annotations
 import itertools
 import os
 import re
-from collections.abc import Iterator, Sequence
+import shutil
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 
 from xgent_evolve.canonical import digest_bytes
 from xgent_evolve.errors import StoreError
 from xgent_evolve.ids import Digest
+from xgent_evolve.store.bundles import Arrival
 from xgent_evolve.store.crashpoints import crash_point
 from xgent_evolve.store.durable import (
     make_directory_durable,
@@ -34,6 +37,7 @@ from xgent_evolve.store.durable import (
     sync_filesystem,
     write_new_file,
 )
+from xgent_evolve.store.staging import Staging
 
 EMPTY = digest_bytes(b"")
 """Digest of no bytes: the only blob whose file may be empty (R1)."""
@@ -46,11 +50,22 @@ _ONE_BY_ONE = 16
 class BlobStore:
     """Durable blobs below a root directory; nothing is created before the first put."""
 
-    def __init__(self, root: Path, manifests: Path | None = None) -> None:
-        """Use the directory `root`; bundle manifests go below `manifests` when given."""
+    def __init__(
+        self,
+        root: Path,
+        manifests: Path | None = None,
+        barrier: Callable[[Path], bool] = sync_filesystem,
+    ) -> None:
+        """Use the directory `root`; bundle manifests go below `manifests` when given.
+
+        `barrier` makes all that was written durable, or says False when it cannot; then files
+        and directories are synced one by one.
+        """
         self.root = root
         self.manifests = manifests or root
+        self._barrier = barrier
         self._synced: set[Path] = set()
+        self._received: dict[Digest, int] = {}
         self._serial = itertools.count()
 
     def put(self, content: bytes) -> Digest:
@@ -74,6 +89,35 @@ class BlobStore:
     def put_manifest(self, content: bytes) -> Digest:
         """Keep a bundle's manifest durably, below `manifests`; raise as `put` does."""
         return self._put_all(self.manifests, [content])[0]
+
+    def staging(self) -> Staging:
+        """Return a place for many new blobs of one intake; `receive` gives them their names.
+
+        Raises:
+            StoreError: the file system refused.
+
+        """
+        make_directory_durable(self.root / "staging")
+        return Staging(self.root, f"{os.getpid():x}-{os.urandom(4).hex()}")
+
+    def receive(self, staging: Staging | None, arrivals: Iterable[Arrival]) -> None:
+        """Make staged bytes durable and name them, with one barrier before and one after.
+
+        Bytes that were not staged must be in the store already.
+
+        Raises:
+            StoreError: the file system refused or is full; what was staged stays for `sweep`.
+
+        """
+        if staging is None:
+            raise TypeError("a store on disk receives what was staged in it")
+        arrived = {arrival.digest: arrival for arrival in arrivals}
+        staged = [arrival.digest for arrival in arrived.values() if arrival.staged]
+        with store_errors(self.root):
+            self._name_staged(staging, staged)
+            held = arrived.keys() - set(staged) - self._received.keys()
+            self._sync_names(self.root, {self._path(self.root, digest) for digest in held})
+        self._received.update((arrival.digest, arrival.size) for arrival in arrived.values())
 
     def get(self, digest: Digest) -> bytes:
         """Return the bytes, verified.
@@ -105,6 +149,8 @@ class BlobStore:
 
         An empty file counts only as the blob of no bytes: crashed file systems leave such files.
         """
+        if digest in self._received:
+            return size in {None, self._received[digest]}
         for root in self._roots():
             try:
                 found = self._path(root, digest).lstat().st_size
@@ -133,10 +179,14 @@ class BlobStore:
 
         Only for the one who holds the run's lock.
         """
-        leftovers = [path for root in self._roots() for path in (root / "staging").glob("*")]
-        for path in leftovers:
+        leftovers = [path for root in self._roots() for path in (root / "staging").rglob("*")]
+        files = [path for path in leftovers if not path.is_dir()]
+        for path in files:
             path.unlink(missing_ok=True)
-        return len(leftovers)
+        for path in reversed(leftovers):
+            if path.is_dir():
+                shutil.rmtree(path, ignore_errors=True)
+        return len(files)
 
     def _roots(self) -> tuple[Path, ...]:
         return (self.root,) if self.manifests == self.root else (self.root, self.manifests)
@@ -194,7 +244,7 @@ class BlobStore:
             for path, content in contents.items():
                 write_new_file(staged[path], content, mode=0o444, sync=one_by_one)
             crash_point("blobs.barrier")
-            if not one_by_one and not sync_filesystem(staging):
+            if not one_by_one and not self._barrier(staging):
                 for temporary in staged.values():
                     _sync_file(temporary)
             for path, content in contents.items():
@@ -218,12 +268,51 @@ class BlobStore:
             else:
                 rename_no_replace(temporary, path)
 
+    def _name_staged(self, staging: Staging, digests: Sequence[Digest]) -> None:
+        """Give staged files their final names once all of them are durable."""
+        if not digests:
+            return
+        crash_point("blobs.barrier")
+        if not self._barrier(self.root):
+            for digest in digests:
+                _sync_file(staging.path(digest))
+            for group in staging.groups():
+                sync_directory(group)
+        for group in staging.groups():
+            crash_point("blobs.publish")
+            try:
+                rename_no_replace(group, self.root / group.name)
+            except FileExistsError:
+                self._publish_each(group)
+        staging.discard()
+        if not self._barrier(self.root):
+            sync_directory(self.root)
+            self._sync_names(self.root, {self._path(self.root, digest) for digest in digests})
+
+    def _publish_each(self, group: Path) -> None:
+        """Name staged files in a directory that the store has already."""
+        for staged in sorted(group.iterdir()):
+            target = self.root / group.name / staged.name
+            try:
+                rename_no_replace(staged, target)
+            except FileExistsError:
+                # A damaged file of that name, or another writer's equal one: read and decide.
+                self._settle(staged, target, Digest(f"blake3:{group.name}{staged.name}"))
+
+    def _settle(self, staged: Path, target: Path, digest: Digest) -> None:
+        """Keep the file under `target` when its bytes are right, and the staged one otherwise."""
+        if digest_bytes(target.read_bytes()) == digest:
+            staged.unlink()
+        else:
+            self._quarantine(self.root, target)
+            rename_no_replace(staged, target)
+
     def _sync_names(self, root: Path, paths: set[Path]) -> None:
         directories = sorted({path.parent for path in paths})
         if not directories:
             return
         crash_point("blobs.sync-names")
-        if len(directories) <= _ONE_BY_ONE or not sync_filesystem(root):
+        if len(directories) <= _ONE_BY_ONE or not self._barrier(root):
             for directory in directories:
                 sync_directory(directory)
         crash_point("blobs.kept")
@@ -231,6 +320,7 @@ class BlobStore:
     def _quarantine(self, root: Path, path: Path) -> Path | None:
         """Move a damaged file away; None when even that is refused (a read-only copy)."""
         self._synced.discard(path)
+        self._received.pop(Digest(f"blake3:{path.parent.name}{path.name}"), None)
         target = root / "quarantine" / f"{path.parent.name}{path.name}-{os.urandom(4).hex()}"
         with suppress(OSError, StoreError):
             make_directory_durable(target.parent)

@@ -10,17 +10,32 @@ from __future__ import annotations
 import hashlib
 import json
 import posixpath
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Literal, Protocol
+from typing import Literal, NamedTuple, Protocol
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from xgent_evolve.canonical import Json, canonical_bytes, digest_bytes, path_bytes, path_text
 from xgent_evolve.errors import InvalidError, StoreError
 from xgent_evolve.ids import Digest
+from xgent_evolve.store.staging import Staging
 
 BUNDLE_TYPE = "xgent-evolve/bundle/1"
+
+
+class Arrival(NamedTuple):
+    """Bytes that were read for a store."""
+
+    digest: Digest
+    size: int
+    """Bytes."""
+    staged: bool
+    """Whether they wait in the staging; otherwise the store has them already."""
+    place: str
+    """Where they came from, for messages."""
+    read: Callable[[], bytes]
+    """Reads them again where they came from; for a store that keeps nothing itself."""
 
 
 class Blobs(Protocol):
@@ -36,6 +51,14 @@ class Blobs(Protocol):
 
     def put_manifest(self, content: bytes) -> Digest:
         """Keep a bundle's manifest and return its digest; `get` and `has` find it too."""
+        ...
+
+    def staging(self) -> Staging | None:
+        """Return a place for many new blobs; None when nothing is to be written."""
+        ...
+
+    def receive(self, staging: Staging | None, arrivals: Iterable[Arrival]) -> None:
+        """Take what was read and staged, at the price of two barriers."""
         ...
 
     def get(self, digest: Digest) -> bytes:

@@ -10,7 +10,7 @@ import pytest
 
 from xgent_evolve.canonical import path_bytes
 from xgent_evolve.errors import AuthorityError, DriftError, InvalidError, RefusedError
-from xgent_evolve.freeze.disk import DiskReader, require_unchanged
+from xgent_evolve.freeze.disk import DiskReader, OpenFile, require_unchanged
 from xgent_evolve.freeze.git import Repository
 from xgent_evolve.freeze.source import freeze_source
 from xgent_evolve.store.memory import MemoryBlobs
@@ -394,11 +394,12 @@ def test_every_change_between_two_looks_is_a_race(tmp_path, change):
         require_unchanged(before, file.stat(), "file")
 
 
-def test_fewer_bytes_than_the_size_says_is_a_race(tmp_path):
-    file = tmp_path / "file"
-    file.write_text("one")
-    with pytest.raises(DriftError):
-        require_unchanged(file.stat(), file.stat(), "file", size=2)
+@pytest.mark.parametrize("size", [2, 4])
+def test_another_number_of_bytes_than_the_size_says_is_a_race(tmp_path, size):
+    (tmp_path / "file").write_text("one")
+    with (tmp_path / "file").open("rb") as file, pytest.raises(DriftError) as caught:
+        list(OpenFile("file", False, size, file.fileno()).pieces())
+    assert caught.value.code == "E_FREEZE_RACE"
 
 
 def test_a_directory_listing_never_enters_git_or_links(tmp_path):
