@@ -152,10 +152,23 @@ def test_tasks_that_cannot_be_run_are_left_out_with_the_reason(at: Path, answer:
     (at / "tasks/three/task.toml").write_text("steps = [{name = 'a'}]\n")
     said = answer("init", "--repo", "repo", "--tasks", "tasks", *HOST)
     assert said.code == 0
-    assert "left out  two: it has no solution/solve.sh\n" in said.out
+    assert (
+        "left out  two: it has no solution/solve.sh (--unchecked takes it all the same)\n"
+        in said.out
+    )
     assert "left out  three: the task asks for" in said.out
     spec = json.loads((at / "job.json").read_text())
     assert [case["id"] for case in spec["cases"]] == ["one"]
+
+
+def test_a_task_without_a_solution_is_taken_on_demand_and_stated_as_unchecked(
+    at: Path, answer: Say
+) -> None:
+    (at / "tasks/two/solution/solve.sh").unlink()
+    spec = made(answer, "--unchecked")
+    assert [case.get("oracle_check") for case in spec["cases"]] == [None, None, "unchecked"]
+    warned = json.loads(answer("validate", "--spec", "job.json", "--json").out)["warnings"]
+    assert [item["code"] for item in warned] == ["W_TASK_UNCHECKED"]
 
 
 def test_an_image_for_one_task_comes_before_the_one_for_all(at: Path, answer: Say) -> None:

@@ -213,3 +213,9 @@ def test_the_published_tasks_that_fit_become_cases_and_the_rest_is_named(
         "skills-task",
     ]
     assert answer("validate", "--spec", "job.json").code == 0
+    said = answer(
+        *("init", "--repo", "repo", "--tasks", inputs / "tasks", "--json", "--unchecked"),
+        *("--spec", "all.json", *HOST),
+    )
+    assert set(json.loads(said.out)["cases"]) - set(told["cases"]) == {"demo_task"}
+    assert warnings(answer, "all.json") == ["W_TASK_UNCHECKED"]

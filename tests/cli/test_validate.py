@@ -282,3 +282,16 @@ def test_a_difference_that_has_no_lines_is_named(
     document["conditions"][2]["overrides"] = {"skills/review/SKILL.md": text}
     said = answer("validate", "--spec", workshop.edit(path, **document), "--diff").out
     assert f"skills/review/SKILL.md: {'other ' if shown == 'line ends' else ''}{shown}" in said
+
+
+def test_run_tells_the_warnings_before_it_visits_the_host(workshop: Any, answer: Say) -> None:
+    skill = workshop.directory / "repo/skills/review/SKILL.md"
+    skill.write_text(skill.read_text().replace("name: review", "name: other"))
+    workshop.fillings["TARGET_GIT_SHA"] = workshop.commit(workshop.directory / "repo")
+    path = workshop.fill("skill-compare.json")
+    runtime = json.loads(path.read_text())["runtime"]
+    workshop.edit(path, runtime=runtime | {"ssh": {"host": "127.0.0.1", "port": 1}})
+    said = answer("run", "--spec", path, "--output", workshop.directory / "run")
+    assert (said.code, "error[E_SSH_UNREACHABLE]" in said.err) == (4, True)
+    assert "warning W_SKILL_NAME: the skill's name is not its directory's name" in said.err
+    assert said.err.index("W_SKILL_NAME") < said.err.index("visiting the host")

@@ -28,6 +28,7 @@ from xgent_evolve.execution.events import Observer, Silent, Story
 from xgent_evolve.execution.executor import gap_error
 from xgent_evolve.execution.facts import Finished, Frozen, Ledger, fact_document
 from xgent_evolve.execution.reconcile import Row, gaps_of, open_executions, reconcile
+from xgent_evolve.freeze.advice import study_warnings
 from xgent_evolve.freeze.build import build_protocol, verify_frozen
 from xgent_evolve.freeze.protocol import Protocol
 from xgent_evolve.remote.preflight import inspect_host
@@ -78,6 +79,8 @@ def run(
     with RunDir.draft(output) as draft:
         watcher.tell(Story("freezing every input by hash"))
         protocol = build_protocol(loaded, draft.blobs)
+        for warning in study_warnings(loaded, protocol, draft.blobs):
+            watcher.tell(Story(f"warning {warning.code}: {warning.message}"))
         credentials_of(protocol, environment).require()
         draft.write_protocol(protocol.to_bytes())
         with draft.open_journal() as journal:

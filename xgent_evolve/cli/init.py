@@ -19,6 +19,9 @@ def init(
     repo: Annotated[Path, typer.Option(help="Git working tree, or a directory in it.")] = Path(),
     tasks: Annotated[Path | None, typer.Option(help="Directory of task folders.")] = None,
     spec: Annotated[Path, typer.Option(help="The file to write.")] = Path("job.json"),
+    unchecked: Annotated[
+        bool, typer.Option("--unchecked", help="Take tasks without a solution too.")
+    ] = False,
     mode: Annotated[str, typer.Option(help="compare, or smoke (no model).")] = "compare",
     skill: Annotated[str | None, typer.Option(help="Skill to study, if there are more.")] = None,
     agents: Annotated[bool, typer.Option("--agents", help="Study AGENTS.md.")] = False,
@@ -72,6 +75,7 @@ def init(
             repo=repo,
             spec=spec,
             tasks=tasks,
+            unchecked=unchecked,
             mode="smoke" if mode == "smoke" else "compare",
             skill=skill,
             agents=agents,

@@ -68,7 +68,7 @@ def agents_warnings(loaded: LoadedSpec, protocol: Protocol, blobs: Blobs) -> lis
         for text in texts.values():
             for warning in _text_warnings(text, limit, _where(loaded, number, text.path)):
                 warnings.setdefault(warning, []).append(condition.id)
-    warnings |= {item: [] for item in _nested_warnings(loaded, protocol)}
+    warnings |= {item: [] for item in _nested_warnings(loaded)}
     return [_in_conditions(warning, names) for warning, names in warnings.items()]
 
 
@@ -121,7 +121,7 @@ def _text_warnings(text: LoadedText, limit: int, where: str) -> Iterator[Fault]:
         )
 
 
-def _nested_warnings(loaded: LoadedSpec, protocol: Protocol) -> Iterator[Fault]:
+def _nested_warnings(loaded: LoadedSpec) -> Iterator[Fault]:
     """Yield files under study that are not loaded where the trials work: at the top."""
     if not agents_paths(loaded.spec.target):
         return
@@ -129,14 +129,14 @@ def _nested_warnings(loaded: LoadedSpec, protocol: Protocol) -> Iterator[Fault]:
         nested = [
             path for path in condition.overrides if "/" in path and last_name(path) == AGENTS_FILE
         ]
-        for path in nested if protocol.conditions else ():
+        for path in nested:
             yield Fault(
                 code="W_AGENTS_NESTED",
                 message=f"the agent starts above {path} and reads it only when it opens it",
                 where=place(loaded, "conditions", number, "overrides", path),
                 expected="AGENTS.md at the top of the repository, which is always loaded",
                 found=path,
-                fix="use tasks that work in that directory, and expect a smaller effect",
+                fix="expect a smaller effect, or change the file at the top",
             )
 
 

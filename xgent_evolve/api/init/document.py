@@ -205,6 +205,7 @@ def _case(found: Found, task: FoundTask, repo: str) -> dict[str, object]:
         "task_path": path,
         "repo_path": found.places[task.name],
         "image": found.images[task.name],
+        **({} if task.solved else {"oracle_paths": [], "oracle_check": "unchecked"}),
     }
 
 

@@ -22,6 +22,8 @@ class InitRequest:
     """The file to write."""
     tasks: Path | None = None
     """A task folder, or a directory of task folders."""
+    unchecked: bool = False
+    """Take tasks without a reference solution too, and say so in their cases."""
     mode: Literal["compare", "smoke"] = "compare"
     skill: str | None = None
     """Directory or name of the skill to study."""

@@ -18,7 +18,8 @@ from xgent_evolve.tasks.folder import folder_faults
 from xgent_evolve.tasks.prompt import prompt_of
 from xgent_evolve.tasks.settings import TASK_FILE, TaskSettings, read_settings
 
-NEEDED = ("instruction.md", "tests/test.sh", "solution/solve.sh")
+NEEDED = ("instruction.md", "tests/test.sh")
+SOLUTION = "solution/solve.sh"
 DEFAULT_PLACE = "/app"
 _WORKDIR = re.compile(r"^\s*WORKDIR\s+(/[^\s$]*)\s*$", re.MULTILINE | re.IGNORECASE)
 _REQUIREMENT_CHARACTERS = 200
@@ -38,6 +39,8 @@ class FoundTask:
     """Working directory in the container; None when nothing names one."""
     known_until: str
     """Date of its newest file."""
+    solved: bool
+    """Whether it has a reference solution."""
 
 
 def find_folder(request: InitRequest, repository: Repository, faults: list[Fault]) -> Path | None:
@@ -63,16 +66,18 @@ def find_folder(request: InitRequest, repository: Repository, faults: list[Fault
     return None
 
 
-def find_tasks(folder: Path, faults: list[Fault]) -> tuple[list[FoundTask], list[LeftOut]]:
+def find_tasks(
+    folder: Path, faults: list[Fault], *, unchecked: bool
+) -> tuple[list[FoundTask], list[LeftOut]]:
     """Return the tasks of a folder that can be run, and the others with the reason.
 
-    A fault is added when none can be run.
+    With `unchecked` a task needs no reference solution. A fault is added when none can be run.
     """
     found: list[FoundTask] = []
     left_out: list[LeftOut] = []
     names: set[str] = set()
     for path in _folders(folder):
-        task = _read(path, names)
+        task = _read(path, names, unchecked=unchecked)
         if isinstance(task, LeftOut):
             left_out.append(task)
         else:
@@ -97,10 +102,13 @@ def _folders(folder: Path) -> Iterable[Path]:
     ]
 
 
-def _read(path: Path, names: set[str]) -> FoundTask | LeftOut:
+def _read(path: Path, names: set[str], *, unchecked: bool) -> FoundTask | LeftOut:
     for name in NEEDED:
         if not (path / name).is_file():
             return LeftOut(path.name, f"it has no {name}")
+    solved = (path / SOLUTION).is_file()
+    if not solved and not unchecked:
+        return LeftOut(path.name, f"it has no {SOLUTION} (--unchecked takes it all the same)")
     findings = Findings()
     file, settings = path / TASK_FILE, TaskSettings()
     try:
@@ -124,6 +132,7 @@ def _read(path: Path, names: set[str]) -> FoundTask | LeftOut:
         requirement=_requirement(text),
         place=settings.workdir or (places[-1] if places else None),
         known_until=_newest(path),
+        solved=solved,
     )
 
 

@@ -49,7 +49,9 @@ def init(request: InitRequest) -> Written:
     repository = find_repository(request.repo)
     head = require_head(repository)
     folder = find_folder(request, repository, faults)
-    tasks, left_out = ([], []) if folder is None else find_tasks(folder, faults)
+    tasks, left_out = (
+        ([], []) if folder is None else find_tasks(folder, faults, unchecked=request.unchecked)
+    )
     apart = [] if folder is None else _inside(folder, repository)
     material = find_material(request, repository, apart, faults)
     ssh = ssh_of(request, faults)
