@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import signal
 import time
@@ -181,3 +182,32 @@ def test_no_process_and_no_zombie_outlives_the_executions(kit: Any) -> None:
         time.sleep(0.02)
     assert runner.drivers() == []
     assert not any(Path(f"/proc/{pid}").exists() for pid in children)
+
+
+def with_first_output(work: Any, seconds: int) -> Any:
+    """Have a command stopped that has written nothing after so many seconds."""
+    [plan] = [item for item in work.request["inputs"] if item["path"] == "xgent/plan.sh"]
+    content = work.blobs.pop(plan["sha256"]) + f"first_output_s={seconds}\n".encode()
+    plan.update(sha256=hashlib.sha256(content).hexdigest(), size=len(content))
+    work.blobs[plan["sha256"]] = content
+    return work
+
+
+def test_a_command_that_says_nothing_is_stopped_long_before_its_limit(host: Any, kit: Any) -> None:
+    """CDX-02: waiting for an input that does not come."""
+    result = host.execute(with_first_output(kit.work("sleep 60"), 1))
+    assert (result.record["status"], result.record["expired"]) == ("silent", False)
+    assert result.record["ended_cs"] - result.record["started_cs"] < 1500
+
+
+def test_a_command_that_has_spoken_keeps_the_rest_of_its_time(host: Any, kit: Any) -> None:
+    result = host.execute(with_first_output(kit.work("echo here; sleep 2; exit 5"), 1))
+    assert (result.record["status"], result.record["exit_code"]) == ("ended", 5)
+    late = host.execute(with_first_output(kit.work("echo here; sleep 60", limit_s=3), 1))
+    assert (late.record["status"], late.record["expired"]) == ("ended", True)
+    assert late.record["ended_cs"] - late.record["started_cs"] >= 290
+
+
+def test_a_command_that_ends_without_a_word_has_ended(host: Any, kit: Any) -> None:
+    result = host.execute(with_first_output(kit.work("exit 4"), 20))
+    assert (result.record["status"], result.record["exit_code"]) == ("ended", 4)

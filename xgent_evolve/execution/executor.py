@@ -31,6 +31,7 @@ from xgent_evolve.harbor.artifacts import Artifacts, Failure, StoredFile
 from xgent_evolve.harbor.requests import Planned
 from xgent_evolve.ids import Digest, ExecutionId
 from xgent_evolve.remote.host import Host, Observation
+from xgent_evolve.store.bundles import is_safe_path, parents
 from xgent_evolve.store.crashpoints import crash_point
 from xgent_evolve.store.journal import Journal
 from xgent_evolve.store.rundir import RunDir
@@ -275,6 +276,10 @@ def artifacts_of(
         failure: dict[str, Json] = {key: failed[key] for key in ("stage", "cause", "detail")}
         return Artifacts.model_validate({**common, "failure": failure})
     exported, exited = receipts["exported"], receipts["exited"]
+    unsafe = find_unsafe_name(exported)
+    if unsafe is not None:
+        refused = Failure(stage="receive", cause="unsafe_member", detail=repr(unsafe))
+        return Artifacts.model_validate({**common, "failure": refused.model_dump()})
     artifacts = Artifacts.model_validate(
         {
             **common,
@@ -292,6 +297,27 @@ def artifacts_of(
         if isinstance(item, StoredFile) and item.sha256 not in blobs:
             raise KeyError(item.sha256)
     return artifacts
+
+
+def find_unsafe_name(exported: dict[str, Json]) -> str | None:
+    """Return a name that leads out of where it belongs, or None.
+
+    The host is not trusted to name files: a delivery's path may not leave the workspace, by itself
+    or through a link of the same delivery, nor a captured file its execution.
+    """
+    files = cast("dict[str, Json]", exported["files"])
+    delivery = cast("dict[str, list[dict[str, Json]]] | None", exported["delivery"])
+    changes = delivery["changes"] if delivery else []
+    after = {str(change["path"]): change["after"] for change in changes}
+    for name in [*(name.removeprefix("/") for name in files), *after]:
+        if not is_safe_path(name):
+            return name
+    for path in after:
+        for parent in parents(path):
+            fact = after.get(parent)
+            if after[path] is not None and isinstance(fact, dict) and fact.get("kind") != "dir":
+                return path
+    return None
 
 
 def load_artifacts(rundir: RunDir, digest: Digest) -> Artifacts:

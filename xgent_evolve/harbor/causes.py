@@ -10,6 +10,7 @@ CODES = {
     "silent": "E_TRIAL_AGENT_START",
     "agent_not_started": "E_TRIAL_AGENT_START",
     "agent_sandbox": "E_TRIAL_AGENT_SANDBOX",
+    "receive_unsafe_member": "E_RECEIVE_UNSAFE_MEMBER",
     "model_unauthorised": "E_TRIAL_AUTH",
 }
 """Code of each cause that has one of its own."""

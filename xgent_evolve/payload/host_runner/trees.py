@@ -123,6 +123,7 @@ def tar_nodes(tar_path, strict=True):
 
     The engine's names start with the directory's own name; that part is dropped. Hard links
     become copies. FIFOs and sockets are dropped; devices are refused when `strict`, else dropped.
+    A name that leads out of the directory, by itself or through a link, is no engine's work.
     """
     nodes = {}
     with tarfile.open(tar_path, "r:", errors="surrogateescape", encoding="utf-8") as archive:
@@ -131,16 +132,29 @@ def tar_nodes(tar_path, strict=True):
             if member is None:
                 return nodes
             archive.members.clear()  # it would keep every member of a large tree
-            raw = member.name.encode("utf-8", "surrogateescape").strip(b"/")
-            parts = raw.split(b"/")[1:]
-            if not parts or b".." in parts:
+            name = member_name(member, nodes)
+            if not name:
                 continue
-            name = b"/".join(parts)
             node = member_node(archive, tar_path, member, nodes)
             if node is not None:
                 nodes[name] = node
             elif strict and (member.ischr() or member.isblk()):
                 raise StepFailedError("workspace", "device_file", "%r is a device" % name)
+
+
+def member_name(member, nodes):
+    """Return a member's name below the archived directory; nothing for the directory itself."""
+    raw = member.name.encode("utf-8", "surrogateescape")
+    parts = raw.rstrip(b"/").split(b"/")
+    name = b"/".join(parts[1:])
+    unsafe = raw.startswith(b"/") or any(part in (b"", b"..") for part in parts)
+    parent = name.rpartition(b"/")[0]
+    while parent and not unsafe:
+        unsafe = parent in nodes and nodes[parent].kind != "dir"
+        parent = parent.rpartition(b"/")[0]
+    if unsafe:
+        raise StepFailedError("receive", "unsafe_member", "%r leads out of its directory" % raw)
+    return name
 
 
 def member_node(archive, tar_path, member, nodes):
