@@ -68,23 +68,25 @@ class Case(Part):
     """What the case may be used for."""
     information_cutoff: DateText
     """Date up to which the task's material was known."""
-    observable_requirements: Annotated[list[Text], Field(min_length=1)]
+    observable_requirements: Annotated[list[Text], Field(min_length=1, max_length=1000)]
     """Public requirements, each checkable from outside."""
     task_path: LocalPath
     """The task directory."""
     repo_path: AbsolutePath
     """Working directory in the container; files of the repository are placed there."""
-    scope_paths: list[RelativePath] = Field(default_factory=list[str])
+    scope_paths: list[RelativePath] = Field(default_factory=list[str], max_length=1000)
     """Directories of the repository that the task works in; its top when empty (kind repo)."""
     image: ImageReference
     """Image by digest (`name@sha256:…`) or by local image id (`sha256:…`)."""
     platform: Literal["linux/amd64", "linux/arm64"] = "linux/amd64"
     """Platform of the image."""
-    public_paths: list[RelativePath] = Field(default_factory=lambda: ["instruction.md"])
+    public_paths: list[RelativePath] = Field(
+        default_factory=lambda: ["instruction.md"], max_length=1000
+    )
     """Files of the task directory that the agent may read; instruction.md is the prompt."""
-    grader_paths: list[RelativePath] = Field(default_factory=lambda: ["tests"])
+    grader_paths: list[RelativePath] = Field(default_factory=lambda: ["tests"], max_length=1000)
     """Files of the task directory that only the grader gets; tests/test.sh is run."""
-    oracle_paths: list[RelativePath] = Field(default_factory=lambda: ["solution"])
+    oracle_paths: list[RelativePath] = Field(default_factory=lambda: ["solution"], max_length=1000)
     """Files of the task directory that only the oracle check gets; solution/solve.sh is run."""
     verifier_exit: Literal["must_agree", "ignored"] = "must_agree"
     """Whether the exit code of test.sh must be 0 exactly when the reward is 1."""

@@ -19,7 +19,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
-from xgent_evolve.spec.faults import Finding, shown
+from xgent_evolve.spec.faults import Finding, shown, shown_list
 from xgent_evolve.spec.job_spec import JobSpec
 from xgent_evolve.spec.locate import JsonPath
 from xgent_evolve.spec.parts import Condition, Target
@@ -120,7 +120,7 @@ def _named_conditions(spec: JobSpec) -> Iterator[Finding]:
             yield Finding(
                 path=(key,),
                 message="no condition has this id",
-                expected=f"one of {', '.join(map(shown, known))}",
+                expected=f"one of {shown_list(known)}",
                 found=shown(name),
                 fix="name a declared condition, or declare this one",
             )
@@ -158,7 +158,7 @@ def _overrides(target: Target, arm: _Arm, condition: Condition) -> Iterator[Find
                 path=path,
                 at_key=True,
                 message="an override lies outside the target",
-                expected=f"a path in target.paths: {', '.join(map(shown, target.paths))}",
+                expected=f"a path in target.paths: {shown_list(target.paths)}",
                 found=shown(key),
                 fix="change the target alone; tasks and grading material never vary",
             )

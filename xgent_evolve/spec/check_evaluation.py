@@ -5,15 +5,16 @@ None of them reads a file: what rubrics and manifests say is checked when they a
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
-from pathlib import PurePath
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from xgent_evolve.spec.check_paths import repeated, same_place
-from xgent_evolve.spec.faults import Finding, shown
-from xgent_evolve.spec.locate import JsonPath
+from xgent_evolve.spec.faults import Finding, shown, shown_list
+from xgent_evolve.spec.locate import JsonPath, path_text
 from xgent_evolve.spec.models_v2 import Auxiliary, Evaluation, JobSpecV2
-from xgent_evolve.spec.paths import covered
+from xgent_evolve.spec.paths import Places, covered
 from xgent_evolve.spec.runtime import ControllerEnv
 
 if TYPE_CHECKING:
@@ -63,12 +64,13 @@ def _listed(evaluation: Evaluation) -> Iterator[Finding]:
     if auxiliary := evaluation.auxiliary:
         named["evaluation", "auxiliary", "rubric_path"] = auxiliary.rubric_path
         named["evaluation", "auxiliary", "calibration_path"] = auxiliary.calibration_path
+    listed = frozenset(evaluation.paths)
     for path, name in named.items():
-        if not covered(name, evaluation.paths):
+        if not covered(name, listed):
             yield Finding(
                 path=path,
                 message="the file is not listed in evaluation.paths",
-                expected=f"a path within {', '.join(map(shown, evaluation.paths))}",
+                expected=f"a path within {shown_list(evaluation.paths)}",
                 found=shown(name),
                 fix="add it to evaluation.paths, so that it is frozen",
             )
@@ -83,7 +85,7 @@ def _rubrics(spec: JobSpecV2) -> Iterator[Finding]:
                 path=("evaluation", "rubrics", name),
                 at_key=True,
                 message="no case has this id",
-                expected=f"one of {', '.join(map(shown, cases))}",
+                expected=f"one of {shown_list(cases)}",
                 found=shown(name),
                 fix="name a case, or remove the rubric",
             )
@@ -92,7 +94,7 @@ def _rubrics(spec: JobSpecV2) -> Iterator[Finding]:
             path=("evaluation", "rubrics"),
             message="a case has no rubric",
             expected="one rubric for every case",
-            found=f"none for {', '.join(map(shown, missing))}",
+            found=f"none for {shown_list(missing)}",
             fix="add a rubric for each of them",
         )
 
@@ -101,7 +103,7 @@ def _secret(loaded: LoadedSpec, evaluation: Evaluation) -> Iterator[Finding]:
     """Keep the judging material out of everything that an agent or an optimizer gets."""
     spec = loaded.spec
     repository = loaded.resolve(spec.target.repo)
-    seen: dict[JsonPath, PurePath] = {}
+    seen: dict[JsonPath, Path] = {}
     for key in ("paths", "new_paths", "fixed_skill_roots"):
         for index, path in enumerate(getattr(spec.source, key)):
             seen["source", key, index] = repository / path
@@ -110,21 +112,17 @@ def _secret(loaded: LoadedSpec, evaluation: Evaluation) -> Iterator[Finding]:
             task = loaded.resolve(case.task_path)
             seen["cases", number, "public_paths", index] = task / path
     root = loaded.resolve(evaluation.root)
+    material = Places(os.path.normpath(root / path) for path in evaluation.paths)
     for place, directory in seen.items():
-        for index, path in enumerate(evaluation.paths):
-            material = root / path
-            if _overlap(material, directory):
-                yield Finding(
-                    path=("evaluation", "paths", index),
-                    message="judging material would reach the agent",
-                    expected="files apart from the source and from the public files of tasks",
-                    found=f"{shown(path)}, which overlaps {'.'.join(map(str, place))}",
-                    fix="move the material out, or list narrower paths there",
-                )
-
-
-def _overlap(left: PurePath, right: PurePath) -> bool:
-    return left.is_relative_to(right) or right.is_relative_to(left)
+        index = material.find_overlap(os.path.normpath(directory))
+        if index is not None:
+            yield Finding(
+                path=("evaluation", "paths", index),
+                message="judging material would reach the agent",
+                expected="files apart from the source and from the public files of tasks",
+                found=f"{shown(evaluation.paths[index])}, which overlaps {path_text(place)}",
+                fix="move the material out, or list narrower paths there",
+            )
 
 
 def _auxiliary(spec: JobSpecV2, auxiliary: Auxiliary) -> Iterator[Finding]:

@@ -11,7 +11,7 @@ import os
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from xgent_evolve.spec.faults import Finding, shown
+from xgent_evolve.spec.faults import Finding, shown, shown_list
 from xgent_evolve.spec.job_spec import JobSpec
 from xgent_evolve.spec.locate import JsonPath, path_text
 from xgent_evolve.spec.paths import covered, last_name, overlaps
@@ -120,8 +120,9 @@ def _duplicates(spec: JobSpec) -> Iterator[Finding]:
 
 def repeated(path: JsonPath, items: Sequence[str]) -> Iterator[Finding]:
     """Yield every item of a list that stands in it before."""
+    seen: dict[str, int] = {}
     for index, item in enumerate(items):
-        first = items.index(item)
+        first = seen.setdefault(item, index)
         if first < index:
             yield Finding(
                 path=(*path, index),
@@ -173,12 +174,13 @@ def _inside(
     outer: Sequence[str],
     suffix: JsonPath = (),
 ) -> Iterator[Finding]:
+    allowed = frozenset(outer)
     for index, item in enumerate(inner):
-        if not covered(item, outer):
+        if not covered(item, allowed):
             yield Finding(
                 path=(*path, index, *suffix),
                 message=f"the path is not within {outer_name}",
-                expected=f"a path within {', '.join(map(shown, outer))}",
+                expected=f"a path within {shown_list(outer)}",
                 found=shown(item),
                 fix=f"add it to {outer_name}, or remove it here",
             )
@@ -190,7 +192,7 @@ def _write_authority(spec: JobSpec) -> Iterator[Finding]:
         yield Finding(
             path=("authority", "write_paths"),
             message="apply is allowed, but there is nothing that it may write",
-            expected=f"paths that cover {', '.join(map(shown, spec.target.paths))}",
+            expected=f"paths that cover {shown_list(spec.target.paths)}",
             found="none",
             fix="list the target's paths, or set authority.allow_apply to false",
         )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from xgent_evolve.spec.faults import Finding, shown
+from xgent_evolve.spec.faults import Finding, shown, shown_list
 from xgent_evolve.spec.job_spec import JobSpec
 from xgent_evolve.spec.locate import JsonPath, Value
 from xgent_evolve.spec.strategies import Darwinx, Gepa, Optimizer, Rrsi
@@ -95,7 +95,7 @@ def _gepa(spec: JobSpec, settings: Gepa) -> Iterator[Finding]:
             yield Finding(
                 path=("optimizer", "gepa", "critical_cases", index),
                 message="no confirmation case has this id",
-                expected=f"one of {', '.join(map(shown, held_out)) or 'no cases'}",
+                expected=f"one of {shown_list(held_out) or 'no cases'}",
                 found=shown(name),
                 fix="name a case with the split confirmation, or remove it",
             )

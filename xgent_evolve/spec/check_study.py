@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterator
 
 from xgent_evolve.spec.bounds import FEWEST_ARTIFACTS, compared_cases, planned
-from xgent_evolve.spec.faults import Finding, shown
+from xgent_evolve.spec.faults import Finding, shown, shown_list
 from xgent_evolve.spec.job_spec import JobSpec
 from xgent_evolve.spec.locate import JsonPath
 
@@ -27,9 +27,9 @@ def _unique_names(spec: JobSpec) -> Iterator[Finding]:
     }
     for key, (field, names) in named.items():
         # Names become file names, and some file systems fold case.
-        folded = [name.casefold() for name in names]
-        for index, name in enumerate(folded):
-            first = folded.index(name)
+        seen: dict[str, int] = {}
+        for index, name in enumerate(names):
+            first = seen.setdefault(name.casefold(), index)
             if first < index:
                 yield Finding(
                     path=(key, index, field),
@@ -48,7 +48,7 @@ def _groups(spec: JobSpec) -> Iterator[Finding]:
                 path=("measurement", "weights", name),
                 at_key=True,
                 message="no case belongs to this group",
-                expected=f"one of {', '.join(map(shown, sorted(groups)))}",
+                expected=f"one of {shown_list(sorted(groups))}",
                 found=shown(name),
                 fix="name the group of a case, or remove the weight",
             )

@@ -15,7 +15,7 @@ from xgent_evolve.spec.check_paths import same_place
 from xgent_evolve.spec.faults import Finding, shown
 from xgent_evolve.spec.job_spec import JobSpec
 from xgent_evolve.spec.locate import JsonPath
-from xgent_evolve.spec.paths import covered, last_name, overlaps, within
+from xgent_evolve.spec.paths import Places, covered, last_name, overlaps, within
 from xgent_evolve.spec.surfaces import AGENTS_FILE, agents_paths, skill_root
 
 if TYPE_CHECKING:
@@ -80,13 +80,14 @@ def _views(path: JsonPath, case: Case) -> Iterator[Finding]:
                 ),
             )
     for left, right in combinations(_VIEWS, 2):
+        places = Places(views[left])
         for index, item in enumerate(views[right]):
-            if shared := next((other for other in views[left] if overlaps(item, other)), None):
+            if (found := places.find_overlap(item)) is not None:
                 yield Finding(
                     path=(*path, right, index),
                     message="two views of the task share files",
                     expected=f"{left} and {right} without a common file",
-                    found=f"{shown(item)} here, {shown(shared)} in {left}",
+                    found=f"{shown(item)} here, {shown(views[left][found])} in {left}",
                     fix="put every file into one view; list files one by one where needed",
                 )
 
@@ -170,6 +171,7 @@ def _platform(path: JsonPath, case: Case) -> Iterator[Finding]:
 
 def _scope(loaded: LoadedSpec, path: JsonPath, case: Case) -> Iterator[Finding]:
     source = loaded.spec.source
+    frozen = Places([*source.paths, *source.new_paths]) if case.scope_paths else Places([])
     for index, scope in enumerate(case.scope_paths):
         item: JsonPath = (*path, "scope_paths", index)
         if not isinstance(case.source, RepoSource):
@@ -180,7 +182,7 @@ def _scope(loaded: LoadedSpec, path: JsonPath, case: Case) -> Iterator[Finding]:
                 found=f"source.kind {shown(case.source.kind)}",
                 fix="remove scope_paths",
             )
-        elif not any(overlaps(scope, root) for root in [*source.paths, *source.new_paths]):
+        elif frozen.find_overlap(scope) is None:
             yield Finding(
                 path=item,
                 message="nothing of this directory is frozen",

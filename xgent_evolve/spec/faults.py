@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 
@@ -12,6 +12,10 @@ from xgent_evolve.redact import without_userinfo
 from xgent_evolve.spec.locate import Document, JsonPath, Position, Value, path_text
 
 _SHOWN_CHARACTERS = 80
+_SHOWN_ITEMS = 8
+
+MAX_FAULTS = 200
+"""Most faults that are told one by one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +83,19 @@ def spec_error(placed: Iterable[Placed]) -> SpecError:
     order = sorted(
         placed, key=lambda item: (item.fault.code != "E_SPEC_UNKNOWN_KEY", item.position)
     )
-    return SpecError(tuple(item.fault for item in order))
+    faults = [item.fault for item in order[:MAX_FAULTS]]
+    if (more := len(order) - MAX_FAULTS) > 0:
+        faults.append(
+            Fault(
+                code="E_SPEC",
+                message="there are more faults than are told here",
+                where=order[MAX_FAULTS].fault.where,
+                expected=f"at most {MAX_FAULTS} faults",
+                found=f"{more} more, from here on",
+                fix="correct those above first",
+            )
+        )
+    return SpecError(tuple(faults))
 
 
 def where(file: str, position: Position, path: JsonPath) -> str:
@@ -93,6 +109,13 @@ def shown(value: Value) -> str:
     if len(text) <= _SHOWN_CHARACTERS:
         return text
     return f"{text[:_SHOWN_CHARACTERS]}... ({len(text)} characters)"
+
+
+def shown_list(values: Sequence[Value]) -> str:
+    """Return `values` as JSON, the first few of many."""
+    text = ", ".join(map(shown, values[:_SHOWN_ITEMS]))
+    more = len(values) - _SHOWN_ITEMS
+    return f"{text} and {more} more" if more > 0 else text
 
 
 def _plain_number(value: object) -> float:

@@ -51,11 +51,11 @@ class JobSpec(Part):
     """Hard limits."""
     measurement: Measurement
     """How it is judged."""
-    guardrails: list[Guardrail]
+    guardrails: Annotated[list[Guardrail], Field(max_length=100)]
     """Floors."""
-    cases: Annotated[list[Case], Field(min_length=1)]
+    cases: Annotated[list[Case], Field(min_length=1, max_length=10_000)]
     """The tasks."""
-    conditions: Annotated[list[Condition], Field(min_length=1)]
+    conditions: Annotated[list[Condition], Field(min_length=1, max_length=100)]
     """The arms."""
     baseline_condition: Name
     """The arm that others are compared with."""

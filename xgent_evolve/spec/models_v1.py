@@ -89,5 +89,5 @@ class JobSpecV1(JobSpec):
     """smoke: does everything work; compare: two conditions; search: find better text."""
     measurement: MeasurementV1
     """How it is judged."""
-    cases: Annotated[list[CaseV1], Field(min_length=1)]
+    cases: Annotated[list[CaseV1], Field(min_length=1, max_length=10_000)]
     """The tasks."""

@@ -31,7 +31,7 @@ class Auxiliary(Part):
     """Who scores."""
     model: Literal["jev-1.14.0"]
     """The scorer's model."""
-    criterion_ids: Annotated[list[Name], Field(min_length=1)]
+    criterion_ids: Annotated[list[Name], Field(min_length=1, max_length=100)]
     """Judged criteria of the rubrics, not gates, that it scores too."""
     rubric_path: RelativePath
     """Its own rubric, relative to evaluation.root."""
@@ -48,7 +48,7 @@ class Evaluation(Part):
 
     root: LocalPath
     """Directory of the judging material; must be authority.evaluation_root."""
-    paths: Annotated[list[RelativePath], Field(min_length=1)]
+    paths: Annotated[list[RelativePath], Field(min_length=1, max_length=10_000)]
     """Every file or directory of the material, relative to the root."""
     rubrics: dict[Name, RelativePath]
     """The one rubric of every case, by case id, relative to the root."""

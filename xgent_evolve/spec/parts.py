@@ -40,22 +40,24 @@ class Target(Part):
     """The commit that the working tree stands on."""
     surface: Literal["skill", "agents"]
     """Which kind of text is studied: one skill, or the repository's AGENTS.md files."""
-    paths: Annotated[list[RelativePath], Field(min_length=1)]
+    paths: Annotated[list[RelativePath], Field(min_length=1, max_length=1000)]
     """Files or directories that a candidate may change. For surface=skill: one skill root."""
-    protected_rules: list[ProtectedRule] = Field(default_factory=list[ProtectedRule])
+    protected_rules: list[ProtectedRule] = Field(
+        default_factory=list[ProtectedRule], max_length=1000
+    )
     """Rules that every condition and candidate must keep."""
-    compatible_bases: list[GitSha] = Field(default_factory=list[str])
+    compatible_bases: list[GitSha] = Field(default_factory=list[str], max_length=1000)
     """Older commits, real ancestors of the base, whose tasks the instructions also suit."""
 
 
 class Source(Part):
     """Which bytes of the working tree are frozen and may leave this machine."""
 
-    paths: Annotated[list[RelativePath], Field(min_length=1)]
+    paths: Annotated[list[RelativePath], Field(min_length=1, max_length=10_000)]
     """Tracked files or directories, frozen as they are on disk."""
-    new_paths: list[RelativePath] = Field(default_factory=list[str])
+    new_paths: list[RelativePath] = Field(default_factory=list[str], max_length=10_000)
     """Untracked files that are frozen too."""
-    fixed_skill_roots: list[RelativePath] = Field(default_factory=list[str])
+    fixed_skill_roots: list[RelativePath] = Field(default_factory=list[str], max_length=1000)
     """Skills that are installed unchanged in every condition; outside the target's paths."""
     allow_lfs_pointers: list[RelativePath] = Field(default_factory=list[str])
     """Files that may be frozen as Git LFS pointers, without the content that they stand for."""
@@ -66,9 +68,9 @@ class Authority(Part):
 
     repo: LocalPath
     """The repository that the caller speaks for; must be the target's."""
-    export_paths: Annotated[list[RelativePath], Field(min_length=1)]
+    export_paths: Annotated[list[RelativePath], Field(min_length=1, max_length=10_000)]
     """Paths of the repository that may be sent to the host."""
-    write_paths: list[RelativePath] = Field(default_factory=list[str])
+    write_paths: list[RelativePath] = Field(default_factory=list[str], max_length=10_000)
     """Paths of the repository that apply may write."""
     allow_secrets_in: list[RelativePath] = Field(default_factory=list[str])
     """Files that may leave this machine although they hold what looks like a secret: paths of the
@@ -149,5 +151,7 @@ class Condition(Part):
     """Which skill text the agent gets."""
     agents: Literal["minimal", "baseline", "candidate", "fixed"]
     """Which AGENTS.md text the agent gets."""
-    overrides: dict[RelativePath, str | None] = Field(default_factory=dict[str, str | None])
+    overrides: dict[RelativePath, str | None] = Field(
+        default_factory=dict[str, str | None], max_length=10_000
+    )
     """Full text of changed files under the target's paths; null removes the file."""

@@ -8,7 +8,7 @@ Paths in a JobSpec are plain text; `%` has no meaning in them.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Set
 
 MAX_PATH_BYTES = 4096
 MAX_NAME_BYTES = 255
@@ -55,13 +55,42 @@ def within(path: str, root: str) -> bool:
 
 
 def covered(path: str, roots: Iterable[str]) -> bool:
-    """Return whether `path` is or lies below one of `roots`."""
+    """Return whether `path` is or lies below one of `roots`; quick for a set of them."""
+    if isinstance(roots, Set):
+        return not roots.isdisjoint(ancestors(path))
     return any(within(path, root) for root in roots)
+
+
+def ancestors(path: str) -> Iterator[str]:
+    """Yield `path` and every directory above it, the nearest first; not the root itself."""
+    while path:
+        yield path
+        path = path.rpartition("/")[0]
 
 
 def overlaps(left: str, right: str) -> bool:
     """Return whether one of the two paths is or lies below the other."""
     return within(left, right) or within(right, left)
+
+
+class Places:
+    """Paths among which overlapping ones are found quickly."""
+
+    def __init__(self, paths: Iterable[str]) -> None:
+        """Remember `paths`; of equal ones the first."""
+        self._index: dict[str, int] = {}
+        self._above: dict[str, int] = {}
+        for index, path in enumerate(paths):
+            self._index.setdefault(path, index)
+            for directory in ancestors(path):
+                self._above.setdefault(directory, index)
+
+    def find_overlap(self, path: str) -> int | None:
+        """Return the index of a path that is, holds or lies below `path`; None without one."""
+        for directory in ancestors(path):
+            if directory in self._index:
+                return self._index[directory]
+        return self._above.get(path)
 
 
 def last_name(path: str) -> str:

@@ -24,6 +24,9 @@ from xgent_evolve.spec.locate import (
 MAX_DEPTH = 64
 """Deepest nesting that is read; a JobSpec needs less than ten levels."""
 
+MAX_VALUES = 200_000
+"""Most values that are read; a JobSpec of a thousand cases has about twenty thousand."""
+
 MAX_NUMBER_LENGTH = 64
 _INTEGER_LIMIT = 2**63
 
@@ -64,12 +67,18 @@ class _Scanner:
         """Read the one value that the text must consist of."""
         if self.text.startswith("\ufeff"):
             raise self._stopped(
-                (), "the file starts with a byte order mark", fix="save it without one"
+                (),
+                "the file starts with a byte order mark",
+                "the document itself",
+                "save it without one",
             )
         value = self._value((), None)
         if self._peek():
             raise self._stopped(
-                (), "there is text after the end of the document", "the end of the file"
+                (),
+                "there is text after the end of the document",
+                "the end of the file",
+                "remove it",
             )
         return value
 
@@ -80,7 +89,17 @@ class _Scanner:
         self.places.setdefault(path, Place(start if key_offset is None else key_offset, start))
         if len(path) > MAX_DEPTH:
             raise self._stopped(
-                path[:4], f"the document is nested more than {MAX_DEPTH} levels deep"
+                path[:4],
+                f"the document is nested more than {MAX_DEPTH} levels deep",
+                f"at most {MAX_DEPTH} levels",
+                "remove the inner levels",
+            )
+        if len(self.places) > MAX_VALUES:
+            raise self._stopped(
+                path[:4],
+                f"the document has more than {MAX_VALUES} values",
+                "a JobSpec",
+                "describe the study with less",
             )
         match next_character:
             case "{":
@@ -100,13 +119,17 @@ class _Scanner:
             return members
         while True:
             if self._peek() != '"':
-                raise self._stopped(path, "a key is missing", "a key in double quotes")
+                raise self._stopped(
+                    path, "a key is missing", "a key in double quotes", "write the key in quotes"
+                )
             start = self.offset
             key = self._string(path)
             if key in members:
                 self._duplicate((*path, key), start)
             if self._peek() != ":":
-                raise self._stopped((*path, key), "the colon after a key is missing", '":"')
+                raise self._stopped(
+                    (*path, key), "the colon after a key is missing", '":"', "add the colon"
+                )
             self.offset += 1
             value = self._value((*path, key), start)
             members.setdefault(key, value)
@@ -129,7 +152,10 @@ class _Scanner:
         found = self._peek()
         if found not in {",", closing}:
             raise self._stopped(
-                path, "a comma or a closing bracket is missing", f'"," or "{closing}"'
+                path,
+                "a comma or a closing bracket is missing",
+                f'"," or "{closing}"',
+                "add it here",
             )
         comma = self.offset
         self.offset += 1
@@ -138,7 +164,7 @@ class _Scanner:
         if self._peek() == closing:
             self.offset = comma
             raise self._stopped(
-                path, f'there is a comma before "{closing}"', fix="remove the comma"
+                path, f'there is a comma before "{closing}"', f'"{closing}"', "remove the comma"
             )
         return False
 
@@ -151,19 +177,30 @@ class _Scanner:
             case '"':
                 self.offset += 1
             case "" | "\n" | "\r":
-                raise self._stopped(path, "a string is not closed", "'\"'")
+                raise self._stopped(path, "a string is not closed", "'\"'", "close it in its line")
             case "\\":
-                raise self._stopped(path, "a string has an escape that JSON does not know")
+                raise self._stopped(
+                    path,
+                    "a string has an escape that JSON does not know",
+                    'one of \\" \\\\ \\/ \\b \\f \\n \\r \\t \\uXXXX',
+                    "write a backslash as two",
+                )
             case character:
                 code = f"U+{ord(character):04X}"
                 raise self._stopped(
-                    path, f"a string holds the control character {code}", fix="escape it"
+                    path,
+                    f"a string holds the control character {code}",
+                    "printable text",
+                    "escape it",
                 )
         value: str = json.loads(self.text[start : self.offset])
         if _SURROGATE.search(value):
             self.offset = start
             raise self._stopped(
-                path, "a string holds half of a surrogate pair", fix="write the character"
+                path,
+                "a string holds half of a surrogate pair",
+                "whole characters",
+                "write the character",
             )
         return value
 
@@ -176,7 +213,13 @@ class _Scanner:
             self.offset = word.end()
             return _CONSTANTS[spelling]
         if word and spelling.casefold().lstrip("+-.") in _NOT_FINITE:
-            self._flaw("E_SPEC_NUMBER", "the number is not finite", path, "a finite number")
+            self._flaw(
+                "E_SPEC_NUMBER",
+                "the number is not finite",
+                path,
+                "a finite number",
+                "write an ordinary number",
+            )
             self.offset = word.end()
             return 0
         raise self._stopped(
@@ -193,7 +236,13 @@ class _Scanner:
         elif abs(int(spelling)) >= _INTEGER_LIMIT:
             problem = "the integer does not fit into 64 bits"
         if problem:
-            self._flaw("E_SPEC_NUMBER", problem, path, "a number of ordinary size")
+            self._flaw(
+                "E_SPEC_NUMBER",
+                problem,
+                path,
+                "a number of ordinary size",
+                "write an ordinary number",
+            )
         self.offset = number.end()
         if problem:
             return 0
@@ -219,13 +268,11 @@ class _Scanner:
         self.offset = space.end() if space else self.offset
         return self.text[self.offset : self.offset + 1]
 
-    def _flaw(
-        self, code: str, message: str, path: JsonPath, expected: str = "", fix: str = ""
-    ) -> None:
+    def _flaw(self, code: str, message: str, path: JsonPath, expected: str, fix: str) -> None:
         place = position_of(self.lines, self.offset)
         self.flaws.append(Flaw(code, message, path, place, expected, self._found(), fix))
 
-    def _stopped(self, path: JsonPath, message: str, expected: str = "", fix: str = "") -> _NotJson:
+    def _stopped(self, path: JsonPath, message: str, expected: str, fix: str) -> _NotJson:
         self._flaw("E_SPEC_SYNTAX", message, path, expected, fix)
         return _NotJson()
 
@@ -248,7 +295,7 @@ class _Scanner:
             return f"write {'null' if lower == 'none' else lower}"
         if word and re.match(r"[+-]?[.0-9]", word[0]):
             return "write the number without leading zeros, plus sign or bare point, or quote it"
-        return "put text in double quotes" if word else ""
+        return "put text in double quotes" if word else "write a value here"
 
 
 def _range_problem(spelling: str) -> str:

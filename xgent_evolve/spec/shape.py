@@ -26,7 +26,7 @@ from pydantic import BaseModel, ValidationError
 from pydantic.fields import FieldInfo
 from pydantic_core import ErrorDetails
 
-from xgent_evolve.spec.faults import Finding, shown
+from xgent_evolve.spec.faults import MAX_FAULTS, Finding, shown
 from xgent_evolve.spec.kinds import PATTERN_WORDS
 from xgent_evolve.spec.locate import JsonPath, Value
 
@@ -68,7 +68,13 @@ class Spot:
 
 def shape_findings(error: ValidationError, model: Model) -> list[Finding]:
     """Return every fault that `model` found, with its path in the JSON text."""
-    return [_finding(detail, model) for detail in error.errors(include_url=False)]
+    findings: list[Finding] = []
+    unknown = 0
+    for detail in error.errors(include_url=False):
+        unknown += detail["type"] == "extra_forbidden"
+        # Looking for the nearest key takes time; nobody reads it a thousand times.
+        findings.append(_finding(detail, model, find_nearest=unknown <= MAX_FAULTS))
+    return findings
 
 
 def find_spot(model: Model, place: Sequence[str | int]) -> Spot:
@@ -99,12 +105,12 @@ def fields_by_key(model: Model) -> dict[str, FieldInfo]:
     return {field.alias or name: field for name, field in model.model_fields.items()}
 
 
-def _finding(detail: ErrorDetails, model: Model) -> Finding:
+def _finding(detail: ErrorDetails, model: Model, *, find_nearest: bool) -> Finding:
     spot = find_spot(model, detail["loc"])
     value = cast("Value", detail["input"])
     match detail["type"]:
         case "extra_forbidden":
-            return _unknown_key(spot)
+            return _unknown_key(spot, find_nearest=find_nearest)
         case "missing":
             return _missing_key(spot.path, fields_by_key(spot.owner)[str(spot.path[-1])])
         case "union_tag_not_found":
@@ -132,10 +138,10 @@ def _finding(detail: ErrorDetails, model: Model) -> Finding:
             return _wrong_value(detail, spot, value)
 
 
-def _unknown_key(spot: Spot) -> Finding:
+def _unknown_key(spot: Spot, *, find_nearest: bool) -> Finding:
     key = str(spot.path[-1])
     known = list(fields_by_key(spot.owner))
-    near = difflib.get_close_matches(key, known, n=1, cutoff=0.6)
+    near = difflib.get_close_matches(key, known, n=1, cutoff=0.6) if find_nearest else []
     return Finding(
         path=spot.path,
         at_key=True,
