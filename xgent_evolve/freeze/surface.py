@@ -11,6 +11,7 @@ from xgent_evolve.freeze.protocol import InstalledSkill
 from xgent_evolve.freeze.skill_trees import SKILL_FILE, SkillFiles, skill_files
 from xgent_evolve.freeze.skills import read_skill_header
 from xgent_evolve.freeze.snapshot import Snapshot
+from xgent_evolve.spec.check_tasks import uncovered_directories
 from xgent_evolve.spec.load import LoadedSpec
 from xgent_evolve.spec.paths import covered, last_name
 from xgent_evolve.spec.surfaces import AGENTS_FILE, agents_paths, skill_root
@@ -184,6 +185,21 @@ def _require_agents_text(loaded: LoadedSpec, snapshot: Snapshot) -> None:
                 if hiding
                 else f"name an {AGENTS_FILE} file",
             )
+        if not is_file and loaded.spec.mode == "search":
+            _require_tasks_there(loaded, number, below)
+
+
+def _require_tasks_there(loaded: LoadedSpec, number: int, directories: list[str]) -> None:
+    """Refuse a search that may change nested text which no measured task is subject to."""
+    if uncovered := uncovered_directories(loaded.spec, directories):
+        raise InvalidError(
+            "no measured task works where these nested instructions apply",
+            code="E_SPEC_TARGET",
+            where=place(loaded, "target", "paths", number),
+            expected="a case of kind repo with scope_paths in every such directory",
+            found=f"none in {uncovered[0]}, which has an {AGENTS_FILE}",
+            fix="say in cases[].scope_paths where the tasks work, or name the files to change",
+        )
 
 
 def _directories(snapshot: Snapshot, name: str) -> list[str]:

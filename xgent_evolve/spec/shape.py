@@ -7,7 +7,7 @@ speak of Python. Both are translated here by walking the model along the place.
 from __future__ import annotations
 
 import difflib
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from types import NoneType, UnionType
 from typing import (
@@ -64,6 +64,8 @@ class Spot:
     """The model that has, or should have, the last key of the path."""
     at_key: bool
     """Whether the last key itself is at fault (keys of a free mapping)."""
+    annotation: object
+    """What the model says about the value; None when it does not know the key."""
 
 
 def shape_findings(error: ValidationError, model: Model) -> list[Finding]:
@@ -73,6 +75,8 @@ def shape_findings(error: ValidationError, model: Model) -> list[Finding]:
     for detail in error.errors(include_url=False):
         unknown += detail["type"] == "extra_forbidden"
         # Looking for the nearest key takes time; nobody reads it a thousand times.
+        if detail["type"] in {"union_tag_not_found", "union_tag_invalid"}:
+            findings += _kind_findings(detail, model)
         findings.append(_finding(detail, model, find_nearest=unknown <= MAX_FAULTS))
     return findings
 
@@ -97,7 +101,7 @@ def find_spot(model: Model, place: Sequence[str | int]) -> Spot:
                 annotation = field.annotation if field else None
             else:
                 annotation = (get_args(annotation) or (None,))[-1]
-    return Spot(tuple(path), owner, at_key)
+    return Spot(tuple(path), owner, at_key, _bare(annotation))
 
 
 def fields_by_key(model: Model) -> dict[str, FieldInfo]:
@@ -110,7 +114,9 @@ def _finding(detail: ErrorDetails, model: Model, *, find_nearest: bool) -> Findi
     value = cast("Value", detail["input"])
     match detail["type"]:
         case "extra_forbidden":
-            return _unknown_key(spot, find_nearest=find_nearest)
+            return _unknown_key(
+                spot.path, list(fields_by_key(spot.owner)), find_nearest=find_nearest
+            )
         case "missing":
             return _missing_key(spot.path, fields_by_key(spot.owner)[str(spot.path[-1])])
         case "union_tag_not_found":
@@ -138,12 +144,22 @@ def _finding(detail: ErrorDetails, model: Model, *, find_nearest: bool) -> Findi
             return _wrong_value(detail, spot, value)
 
 
-def _unknown_key(spot: Spot, *, find_nearest: bool) -> Finding:
-    key = str(spot.path[-1])
-    known = list(fields_by_key(spot.owner))
+def _kind_findings(detail: ErrorDetails, model: Model) -> Iterator[Finding]:
+    """Yield keys that no kind of the object has: the key that names its kind may be misspelt."""
+    spot = find_spot(model, detail["loc"])
+    members = [item for item in map(_bare, get_args(spot.annotation)) if _is_model(item)]
+    known = list(dict.fromkeys(key for member in members for key in fields_by_key(member)))
+    value = cast("Value", detail["input"])
+    for key in value if isinstance(value, dict) else ():
+        if key not in known:
+            yield _unknown_key((*spot.path, key), known)
+
+
+def _unknown_key(path: JsonPath, known: list[str], *, find_nearest: bool = True) -> Finding:
+    key = str(path[-1])
     near = difflib.get_close_matches(key, known, n=1, cutoff=0.6) if find_nearest else []
     return Finding(
-        path=spot.path,
+        path=path,
         at_key=True,
         code="E_SPEC_UNKNOWN_KEY",
         message=f"the key {shown(key)} is unknown",

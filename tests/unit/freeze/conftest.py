@@ -117,6 +117,43 @@ class Study:
             {"id": "small", "skill": "absent", "agents": "minimal"},
         ]
 
+    def cross(self) -> None:
+        """Cross the skill with AGENTS.md: four conditions beside the control."""
+        self.spec["target"]["paths"] = ["skills/demo", "AGENTS.md"]
+        texts = {
+            "skill": {"skills/demo/SKILL.md": SKILL + "Check twice.\n"},
+            "agents": {"AGENTS.md": AGENTS + "Be brief.\n"},
+        }
+        self.spec["conditions"] = [{"id": "none", "skill": "absent", "agents": "baseline"}] + [
+            {
+                "id": f"{skill[0]}{agents[0]}",
+                "skill": skill,
+                "agents": agents,
+                "overrides": (texts["skill"] if skill == "candidate" else {})
+                | (texts["agents"] if agents == "candidate" else {}),
+            }
+            for skill in ("baseline", "candidate")
+            for agents in ("baseline", "candidate")
+        ]
+        self.spec |= {"baseline_condition": "bb", "candidate_condition": "cc"}
+
+    def judge(self) -> None:
+        """Turn the study into a calibration of rubrics, with its material."""
+        for name in ("rubric.json", "manifest.json", "artifacts/one.patch"):
+            material = self.root / "evaluation" / name
+            material.parent.mkdir(parents=True, exist_ok=True)
+            material.write_text(f"{name}\n")
+        self.spec |= {"schema_version": 2, "mode": "calibrate"}
+        del self.spec["candidate_condition"]
+        self.spec["measurement"]["objective"] = "task_quality"
+        self.spec["authority"]["evaluation_root"] = "evaluation"
+        self.spec["evaluation"] = {
+            "root": "evaluation",
+            "paths": ["rubric.json", "manifest.json", "artifacts"],
+            "rubrics": {case["id"]: "rubric.json" for case in self.spec["cases"]},
+            "calibration": "manifest.json",
+        }
+
 
 def run_git(repo: Path, *arguments: str) -> str:
     """Run git with a fixed author and without the machine's configuration."""

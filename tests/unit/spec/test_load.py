@@ -210,3 +210,80 @@ def test_a_file_that_cannot_be_read_says_why(tmp_path: Path) -> None:
             load_spec(path)
         assert caught.value.code == "E_SPEC_READ"
         assert reason in caught.value.found
+
+
+def objects(value: Any, path: str = "$") -> list[tuple[str, dict[str, Any]]]:
+    """Return every object of a document with its JSON path."""
+    found = [(path, value)] if isinstance(value, dict) else []
+    items = value.items() if isinstance(value, dict) else enumerate(value)
+    for key, item in items:
+        if isinstance(item, dict | list):
+            word = f".{key}" if isinstance(value, dict) else f"[{key}]"
+            found += objects(item, path + word)
+    return found
+
+
+@pytest.mark.parametrize("fixture", ["study", "agents_study", "quality_study", "crossed_study"])
+def test_a_misspelt_key_is_told_first_wherever_it_stands(
+    request: pytest.FixtureRequest, faults: Faults, fixture: str
+) -> None:
+    study = request.getfixturevalue(fixture)
+    closed = [item for item in objects(study) if not item[0].endswith(FREE)]
+    for path, part in closed:
+        key = max(part, key=len)
+        part[f"{key}x"] = part.pop(key)
+        first = faults(study)[0]
+        assert (first.code, first.where.split(": ")[1]) == ("E_SPEC_UNKNOWN_KEY", f"{path}.{key}x")
+        assert first.expected == f'"{key}" (the nearest known key)'
+        part[key] = part.pop(f"{key}x")
+
+
+FREE = (".weights", ".overrides", ".rubrics")
+"""Objects whose keys are the caller's own."""
+
+
+@pytest.mark.parametrize("fixture", ["study", "quality_study"])
+def test_a_key_given_twice_is_told_wherever_it_stands(
+    request: pytest.FixtureRequest, faults: Faults, fixture: str
+) -> None:
+    study = request.getfixturevalue(fixture)
+    for path, part in objects(study):
+        if not part:
+            continue
+        key = next(iter(part))
+        part["TWIN"] = part[key]
+        text = json.dumps(study).replace('"TWIN"', json.dumps(key))
+        del part["TWIN"]
+        (fault,) = faults(text)
+        assert fault.code == "E_SPEC_DUPLICATE_KEY"
+        last = f".{key}" if key.replace("_", "").replace("-", "").replace("$", "").isalnum() else ""
+        assert fault.where.split(": ", 1)[1].startswith(path + last)
+        assert fault.found.startswith("the first one at line 1, column ")
+
+
+@pytest.mark.parametrize("spelling", ["NaN", "Infinity", "-Infinity", "1e999", "1e-999", "9" * 40])
+def test_an_impossible_number_is_told_wherever_it_stands(
+    quality_study: Study, faults: Faults, spelling: str
+) -> None:
+    for number in ('"min_gain": 0.05', '"floor": 0.5', '"max_trials": 60', '"port": 22'):
+        key = number.split(":", maxsplit=1)[0]
+        text = json.dumps(quality_study)
+        assert number in text
+        (fault,) = faults(text.replace(number, f"{key}: {spelling}"))
+        assert fault.code == "E_SPEC_NUMBER"
+        assert key.strip('"') in fault.where
+
+
+def test_a_document_without_a_version_is_read_as_the_one_that_its_keys_belong_to(
+    quality_study: Study, faults: Faults
+) -> None:
+    del quality_study["schema_version"]
+    (fault,) = faults(quality_study)
+    assert (fault.code, fault.where.split(": ")[1]) == ("E_SPEC_MISSING_KEY", "$.schema_version")
+
+
+def test_very_many_faults_are_counted_and_not_all_told(study: Study, faults: Faults) -> None:
+    study["source"]["paths"] = ["/up"] * 1000
+    found = faults(study)
+    assert len(found) == 201
+    assert found[-1].found == "800 more, from here on"
