@@ -46,6 +46,11 @@ def build_protocol(loaded: LoadedSpec, blobs: Blobs) -> Protocol:
         StoreError: the bytes could not be kept.
 
     """
+    with blobs.gathering():
+        return _build(loaded, blobs)
+
+
+def _build(loaded: LoadedSpec, blobs: Blobs) -> Protocol:
     _require_no_secrets_written(loaded)
     tasks = read_tasks(loaded)
     repository = Repository.open(

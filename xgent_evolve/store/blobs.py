@@ -19,9 +19,10 @@ import itertools
 import os
 import re
 import shutil
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import cast
 
 from xgent_evolve.canonical import digest_bytes
 from xgent_evolve.errors import StoreError
@@ -41,6 +42,8 @@ from xgent_evolve.store.staging import Staging
 
 EMPTY = digest_bytes(b"")
 """Digest of no bytes: the only blob whose file may be empty (R1)."""
+
+type _Gathered = dict[Path, tuple[Staging, dict[Digest, int]]]
 
 _DIGEST = re.compile(r"blake3:([0-9a-f]{64})")
 _ONE_BY_ONE = 16
@@ -66,6 +69,7 @@ class BlobStore:
         self._barrier = barrier
         self._synced: set[Path] = set()
         self._received: dict[Digest, int] = {}
+        self._gathered: _Gathered | None = None
         self._serial = itertools.count()
 
     def put(self, content: bytes) -> Digest:
@@ -90,6 +94,33 @@ class BlobStore:
         """Keep a bundle's manifest durably, below `manifests`; raise as `put` does."""
         return self._put_all(self.manifests, [content])[0]
 
+    @contextmanager
+    def gathering(self) -> Generator[None]:
+        """Make what the block puts and receives durable at its end, all at once.
+
+        Until then it can be read here, and lies under no final name. An exception in the block
+        leaves nothing behind. One thread at a time; blobs get their names before manifests do.
+
+        Raises:
+            StoreError: the file system refused or is full.
+
+        """
+        if self._gathered is not None:
+            raise RuntimeError("a store gathers once at a time")
+        self._gathered = {root: (self._new_staging(root), {}) for root in self._roots()}
+        gathered = self._gathered
+        try:
+            yield
+            self._gathered = None
+            for root, (staging, sizes) in gathered.items():
+                with store_errors(root):
+                    self._name_staged(staging, list(sizes))
+                self._received.update(sizes)
+        finally:
+            self._gathered = None
+            for staging, _ in gathered.values():
+                staging.discard()
+
     def staging(self) -> Staging:
         """Return a place for many new blobs of one intake; `receive` gives them their names.
 
@@ -97,8 +128,13 @@ class BlobStore:
             StoreError: the file system refused.
 
         """
-        make_directory_durable(self.root / "staging")
-        return Staging(self.root, f"{os.getpid():x}-{os.urandom(4).hex()}")
+        if self._gathered is not None:
+            return self._gathered[self.root][0]
+        return self._new_staging(self.root)
+
+    def _new_staging(self, root: Path) -> Staging:
+        make_directory_durable(root / "staging")
+        return Staging(root, f"{os.getpid():x}-{os.urandom(4).hex()}")
 
     def receive(self, staging: Staging | None, arrivals: Iterable[Arrival]) -> None:
         """Make staged bytes durable and name them, with one barrier before and one after.
@@ -114,10 +150,12 @@ class BlobStore:
         arrived = {arrival.digest: arrival for arrival in arrivals}
         staged = [arrival.digest for arrival in arrived.values() if arrival.staged]
         with store_errors(self.root):
-            self._name_staged(staging, staged)
+            if self._gathered is None:
+                self._name_staged(staging, staged)
             held = arrived.keys() - set(staged) - self._received.keys()
             self._sync_names(self.root, {self._path(self.root, digest) for digest in held})
-        self._received.update((arrival.digest, arrival.size) for arrival in arrived.values())
+        sizes = self._received if self._gathered is None else self._gathered[self.root][1]
+        sizes.update((digest, arrived[digest].size) for digest in staged)
 
     def get(self, digest: Digest) -> bytes:
         """Return the bytes, verified.
@@ -128,7 +166,7 @@ class BlobStore:
 
         """
         for root in self._roots():
-            path = self._path(root, digest)
+            path = self._present_path(root, digest)
             with store_errors(path):
                 try:
                     content = path.read_bytes()
@@ -149,8 +187,9 @@ class BlobStore:
 
         An empty file counts only as the blob of no bytes: crashed file systems leave such files.
         """
-        if digest in self._received:
-            return size in {None, self._received[digest]}
+        for sizes in (self._received, *(sizes for _, sizes in (self._gathered or {}).values())):
+            if digest in sizes:
+                return size in {None, sizes[digest]}
         for root in self._roots():
             try:
                 found = self._path(root, digest).lstat().st_size
@@ -203,8 +242,29 @@ class BlobStore:
             )
         return root / match[1][:2] / match[1][2:]
 
+    def _present_path(self, root: Path, digest: Digest) -> Path:
+        """Return where the bytes of a digest lie now: gathered ones have no name yet."""
+        if self._gathered is not None and digest in self._gathered[root][1]:
+            return self._gathered[root][0].path(digest)
+        return self._path(root, digest)
+
+    def _gather(self, root: Path, digests: Sequence[Digest], contents: Sequence[bytes]) -> None:
+        """Stage what the store does not have, for the end of the gathering."""
+        staging, sizes = cast("_Gathered", self._gathered)[root]
+        for digest, content in zip(digests, contents, strict=True):
+            with store_errors(root):
+                held = digest in self._received or self._holds(
+                    root, self._path(root, digest), content
+                )
+            if not held:
+                staging.write(digest, content)
+                sizes[digest] = len(content)
+
     def _put_all(self, root: Path, contents: Sequence[bytes]) -> list[Digest]:
         digests = [digest_bytes(content) for content in contents]
+        if self._gathered is not None:
+            self._gather(root, digests, contents)
+            return digests
         wanted = {
             self._path(root, digest): content
             for digest, content in zip(digests, contents, strict=True)

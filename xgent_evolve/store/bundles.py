@@ -11,6 +11,7 @@ import hashlib
 import json
 import posixpath
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Literal, NamedTuple, Protocol
 
@@ -51,6 +52,10 @@ class Blobs(Protocol):
 
     def put_manifest(self, content: bytes) -> Digest:
         """Keep a bundle's manifest and return its digest; `get` and `has` find it too."""
+        ...
+
+    def gathering(self) -> AbstractContextManager[None]:
+        """Make what the block puts and receives durable at its end, all at once."""
         ...
 
     def staging(self) -> Staging | None:

@@ -7,6 +7,7 @@ source needs no memory.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 
 from xgent_evolve.canonical import digest_bytes
 from xgent_evolve.errors import DriftError, StoreError
@@ -36,6 +37,10 @@ class MemoryBlobs:
     def put_manifest(self, content: bytes) -> Digest:
         """Keep a manifest; here it is a blob like any other."""
         return self.put(content)
+
+    def gathering(self) -> AbstractContextManager[None]:
+        """Do nothing: memory has no barriers."""
+        return nullcontext()
 
     def staging(self) -> None:
         """Return None: nothing is staged."""

@@ -174,3 +174,37 @@ def test_dur02_killed_at_any_point_of_an_intake_no_half_file_has_a_final_name(so
         assert done.returncode == -9
         killed += 1
     assert 5 <= killed < 28
+
+
+def test_what_is_gathered_is_readable_at_once_and_named_at_the_end(source, tmp_path):
+    store = BlobStore(tmp_path / "blobs", manifests=tmp_path / "bundles")
+    with store.gathering():
+        digest = bring(source, store)
+        small, manifest = store.put(b"small"), store.put_manifest(b"manifest")
+        assert list(store.digests()) == []
+        assert store.get(digest) == CONTENT
+        assert store.has(small, 5)
+        assert not store.has(small, 6)
+        assert store.get(manifest) == b"manifest"
+    again = BlobStore(tmp_path / "blobs", manifests=tmp_path / "bundles")
+    assert set(again.digests()) >= {digest, small, manifest}
+    assert len(list(again.digests())) == 5
+    assert again.get(small) == b"small"
+    assert again.sweep() == 0
+
+
+def test_a_gathering_that_fails_leaves_nothing(source, tmp_path):
+    store = BlobStore(tmp_path / "blobs", manifests=tmp_path / "bundles")
+
+    def fail():
+        with store.gathering():
+            bring(source, store)
+            store.put_manifest(b"manifest")
+            raise KeyError
+
+    with pytest.raises(KeyError):
+        fail()
+    assert [
+        path for path in tmp_path.rglob("*") if path.is_file() and source not in path.parents
+    ] == []
+    assert store.get(bring(source, store)) == CONTENT
