@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import ast
+import base64
 import importlib.util
+import json
 import re
 import shutil
 import subprocess
 import sys
+import urllib.parse
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 PAYLOAD = Path(__file__).parents[2] / "xgent_evolve" / "payload"
@@ -112,6 +115,48 @@ def test_redaction_does_not_depend_on_where_the_chunks_end(
     assert b"".join(pieces.clean(parts)) == expected
     assert pieces.count == whole.count
     assert not any(secret in part for secret in secrets for part in expected.split(redaction.MARK))
+
+
+KEYS = st.text(
+    st.characters(codec="ascii", categories=["L", "N", "P", "S"]), min_size=16, max_size=40
+)
+
+
+@given(key=KEYS.map(str.encode), before=st.binary(max_size=80), after=st.binary(max_size=80))
+def test_a_secret_is_found_in_base64_of_anything_and_in_an_address(
+    redaction: ModuleType, key: bytes, before: bytes, after: bytes
+) -> None:
+    bare = [base64.b64encode(before + key + after), base64.urlsafe_b64encode(before + key + after)]
+    written = [
+        *bare,
+        base64.encodebytes(before + key + after),
+        bare[0].replace(b"\n", b"\r\n"),
+        b"https://host/?key=" + urllib.parse.quote(key, safe="").encode() + b"&x=1",
+        json.dumps({"key": key.decode()}).encode(),
+    ]
+    for text in written:
+        redactor = redaction.Redactor([key])
+        assert redaction.MARK in b"".join(redactor.clean([text]))
+        assert redactor.count >= 1
+    # At most a character of base64 on either side is decided by the key and its neighbour.
+    left = b"".join(redaction.Redactor([key]).clean([base64.b64encode(key)]))
+    assert len(left.replace(redaction.MARK, b"").rstrip(b"=")) <= 1
+
+
+@settings(max_examples=30)
+@given(key=KEYS.map(str.encode), before=st.binary(max_size=40), after=st.binary(max_size=40))
+def test_what_is_still_written_shows_no_part_of_a_secret_and_only_grows(
+    redaction: ModuleType, key: bytes, before: bytes, after: bytes
+) -> None:
+    for middle in (key, base64.encodebytes(b"." + key)):
+        content = before + middle + after
+        shown = b""
+        for size in range(len(content) + 1):
+            now = redaction.Redactor([key]).so_far(content[:size])
+            assert now.startswith(shown)
+            shown = now
+        whole = b"".join(redaction.Redactor([key]).clean([content]))
+        assert whole.startswith(shown)
 
 
 def test_the_leaves_of_a_credential_are_secret_and_its_short_words_are_not(

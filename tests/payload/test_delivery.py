@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from base64 import b64encode
 from collections.abc import Iterator
 from typing import Any
 from uuid import uuid4
@@ -119,11 +120,15 @@ def test_a_command_that_changes_nothing_delivers_nothing(host: Any, kit: Any) ->
 
 
 def test_a_secret_is_replaced_wherever_it_lies(host: Any, kit: Any) -> None:
-    key = b"sk-0123456789abcdef0123456789"
+    key = b"sk-0123/456789+abcdef0123456789"
     command = """\
 key=$(sed 's/.*"\\(sk-[^"]*\\)".*/\\1/' /home/agent/auth.json)
 perl -e '$n = 1048576 - 10; print "x" x $n, $ARGV[0], "y" x 100' "$key" >across-a-border
-echo "$key" >&2; cat /home/agent/auth.json"""
+echo "$key" >&2; cat /home/agent/auth.json
+printf %s "$key" | base64 >whole.b64; base64 /home/agent/auth.json >file.b64
+perl -e '$ARGV[0] =~ s/([^A-Za-z0-9_.~-])/sprintf "%%%02X", ord $1/ge; print "?key=$ARGV[0]&x=1"' \\
+  "$key" >address
+printf '%s\\n' "x$key" | base64 -w 0 >&2"""
     work = kit.work(command, secret=b'{"OPENAI_API_KEY": "%s"}' % key, user=1000)
     result = host.execute(work)
     objects = host.objects(work, list(result.receipt("exported")["objects"]))
@@ -133,7 +138,14 @@ echo "$key" >&2; cat /home/agent/auth.json"""
     size = 1048576 - 10
     assert objects[change["after"]["sha256"]] == b"x" * size + b"[REDACTED]" + b"y" * 100
     assert host.content(work, result, "stdout") == b"[REDACTED]"
-    assert result.receipt("exported")["redactions"] == 3
+    assert result.receipt("exported")["redactions"] == 7
+    left = {
+        item["path"]: objects[item["after"]["sha256"]] for item in result.delivery["changes"][1:]
+    }
+    assert left["address"] == b"?key=[REDACTED]&x=1"
+    assert left["file.b64"].count(b"[REDACTED]") == left["whole.b64"].count(b"[REDACTED]") == 1
+    plain = b64encode(key), b64encode(b"x" + key + b"\n")
+    assert not any(part[4:40] in content for part in plain for content in objects.values())
     for path in (host.root / "executions" / work.uuid).rglob("*"):
         assert not path.is_file() or key not in path.read_bytes()
 
