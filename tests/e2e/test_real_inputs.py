@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import shutil
 import subprocess
 from collections import defaultdict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
 from pathlib import Path
@@ -122,6 +123,10 @@ def real_run(make_study: Callable[..., Any], inputs: Path) -> RealRun:
 def write_repository(repository: Path, inputs: Path) -> str:
     for name in (TARGET, FIXED):
         shutil.copytree(inputs / "skills" / name, repository / "skills" / name)
+    return commit_all(repository)
+
+
+def commit_all(repository: Path) -> str:
     author = ["-c", "user.name=Nobody", "-c", "user.email=nobody@example.invalid"]
 
     def git(*arguments: str) -> str:
@@ -219,3 +224,96 @@ def require_bytes(
 def description(inputs: Path, name: str) -> str:
     text = (inputs / "skills" / name / "SKILL.md").read_text()
     return str(yaml.safe_load(text.split("---\n")[1])["description"])
+
+
+LISTING = """\
+listing() (
+  cd "$1" && find . -type f -printf '%m %p\\0' | LC_ALL=C sort -z | tr '\\0' '\\n'
+  find . -type f -print0 | LC_ALL=C sort -z | xargs -0 sha256sum
+  find . -type l -printf '%p -> %l\\n' | LC_ALL=C sort
+)
+listing /etc/codex/skills > skills.listing
+listing guides > guides.listing
+"""
+"""Mode and hash of every file, and the target of every link, as the agent's shell sees them."""
+
+
+def listing(root: Path, folders: Sequence[str]) -> list[str]:
+    """Return what the shell should list of directories of this machine."""
+    files, links = list[tuple[str, Path]](), list[str]()
+    for folder in folders:
+        for path in (root / folder).rglob("*"):
+            shown = f"./{path.relative_to(root)}"
+            if path.is_symlink():
+                links.append(f"{shown} -> {path.readlink()}")
+            elif path.is_file():
+                files.append((shown, path))
+    files.sort(key=lambda item: item[0].encode())
+    modes = [f"{path.stat().st_mode & 0o7777:o} {shown}" for shown, path in files]
+    hashes = [f"{hashlib.sha256(path.read_bytes()).hexdigest()}  {shown}" for shown, path in files]
+    return [*sorted(modes), *hashes, *sorted(links)]
+
+
+@pytest.mark.codex
+def test_every_published_skill_and_agents_file_arrives_as_it_is_on_disk(
+    make_study: Callable[..., Any], inputs: Path
+) -> None:
+    study = make_study(cases=1)
+    repository = study.spec.parent / "all"
+    folders = sorted(path.name for path in (inputs / "skills").iterdir() if path.is_dir())
+    guides = sorted(path.name for path in (inputs / "agents_md").iterdir() if path.is_dir())
+    for folder in folders:
+        shutil.copytree(inputs / "skills" / folder, repository / "skills" / folder, symlinks=True)
+    for guide in guides:
+        shutil.copytree(inputs / "agents_md" / guide, repository / "guides" / guide, symlinks=True)
+    for path in repository.rglob("*"):
+        if path.is_file() and not path.is_symlink():
+            # The modes of a checkout, which are the two that a bundle knows.
+            path.chmod(0o755 if path.stat().st_mode & 0o100 else 0o644)
+    own = repository / "skills" / "house-style" / "SKILL.md"
+    own.parent.mkdir()
+    own.write_text(
+        "---\nname: house-style\ndescription: The house style for project files, such as release"
+        f" notes.\n---\n\n# House style\n\n## Release notes\n\n```sh\n{LISTING}```\n"
+    )
+    commit = commit_all(repository)
+
+    def put_everything(document: dict[str, Any]) -> None:
+        document["target"] = {
+            "repo": "all",
+            "base_commit": commit,
+            "surface": "skill",
+            "paths": ["skills/house-style"],
+        }
+        fixed = [f"skills/{folder}" for folder in folders]
+        paths = ["skills/house-style", *fixed, "guides"]
+        document["source"] = {"paths": paths, "fixed_skill_roots": fixed}
+        document["authority"].update(repo="all", export_paths=paths)
+        first = document["cases"][0]
+        first.update(source={"kind": "repo", "repo": "all", "base": commit})
+        document["conditions"] = [
+            {"id": level, "skill": level, "agents": "baseline", "overrides": {}}
+            for level in ("absent", "baseline")
+        ]
+        document["baseline_condition"], document["candidate_condition"] = "absent", "baseline"
+
+    run = study.directory / "run"
+    study.call("run", "--spec", study.edit(put_everything), "--output", run)
+    found = delivered_texts(run, "baseline")
+    expected = listing(repository / "skills", [*folders, "house-style"])
+    assert found["skills.listing"].splitlines() == expected
+    expected = listing(repository / "guides", guides)
+    assert found["guides.listing"].splitlines() == expected
+
+
+def delivered_texts(run: Path, condition: str) -> dict[str, str]:
+    """Return the new files of a condition's only agent execution."""
+    found: dict[str, str] = {}
+    for path in run.glob("executions/*/artifacts.json"):
+        artifacts = json.loads(path.read_text())
+        if artifacts["kind"] == "agent" and artifacts["slot"].split("/")[1] == condition:
+            for change in artifacts["delivery"]["changes"]:
+                digest = artifacts["blobs"][change["after"]["sha256"]].removeprefix("blake3:")
+                content = (run / "blobs" / digest[:2] / digest[2:]).read_bytes()
+                found[change["path"]] = content.decode()
+    return found

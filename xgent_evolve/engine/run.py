@@ -88,6 +88,11 @@ class Run:
         """Return a case of the JobSpec."""
         return next(item for item in self.protocol.spec.cases if item.id == case_id)
 
+    def is_recorded(self, slot: Slot) -> bool:
+        """Say whether a first attempt at the slot has been captured already."""
+        uuid = execution_id(self.rundir.run_id, slot.key, 1)
+        return uuid in self.ledger.captured and uuid in self.ledger.cleaned
+
     # What a workflow asks for.
 
     async def trial(self, condition: str, case_id: str, repeat: int) -> Row:

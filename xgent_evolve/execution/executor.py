@@ -7,14 +7,14 @@ execution that was interrupted anywhere is the same call as carrying it out the 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import cast
 
 from pydantic import ValidationError
 
 from xgent_evolve.canonical import Json, canonical_bytes
-from xgent_evolve.errors import GapError
+from xgent_evolve.errors import GapError, HostError
 from xgent_evolve.execution.credential import Credential, Credentials
 from xgent_evolve.execution.events import ExecutionMoved, Observer, Phase
 from xgent_evolve.execution.facts import (
@@ -223,6 +223,7 @@ class Executor:
         found = await self.host.observe(dict.fromkeys(uuids, 0), 0)
         for uuid in uuids:
             await self._write_remote(uuid, found[uuid].receipts)
+            require_destroyed(self.ledger.intents[uuid], found[uuid].receipts)
             await self._record(Cleaned(uuid=uuid))
         crash_point("executor.cleaned")
 
@@ -245,6 +246,28 @@ class Executor:
         self.observer.tell(
             ExecutionMoved(intent.uuid, intent.slot, intent.attempt, intent.kind, phase)
         )
+
+
+def require_destroyed(intent: Intent, receipts: Sequence[Mapping[str, Json]]) -> None:
+    """Require the receipt that an execution's credential is gone (requirement E4).
+
+    Raises:
+        HostError: E_REMOTE_CREDENTIAL_KEPT: there is none, so it does not count as cleaned.
+
+    """
+    if intent.kind not in ("agent", "login"):
+        return
+    for receipt in receipts:
+        if receipt["kind"] == "credential_destroyed" or receipt.get("credential_destroyed") is True:
+            return
+    raise HostError(
+        "the host has no receipt that a credential was destroyed",
+        code="E_REMOTE_CREDENTIAL_KEPT",
+        where=f"execution {intent.uuid}: {intent.slot}, attempt {intent.attempt}",
+        expected="a receipt credential_destroyed, or one of the cleanup that says so",
+        found=", ".join(str(receipt["kind"]) for receipt in receipts) or "no receipts",
+        fix=f"remove the container xg-{intent.uuid} on the host, if it is there; then resume",
+    )
 
 
 def gap_error(intent: Intent, reason: str) -> GapError:

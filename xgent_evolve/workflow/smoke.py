@@ -62,12 +62,15 @@ async def check_case(run: Run, memory: TaskMemory, case_id: str, *, login: bool)
             await memory.passed(case_id)
         return check
 
-    async def proven_login() -> Check | None:
+    async def proven_login(sandbox: Check) -> Check | None:
         if not login:
             return None
+        if not sandbox.passed:
+            return Check("not_run", "the sandbox does not hold, so no model is called")
         slot = Slot("smoke", condition, case_id, 1, "login")
         filled = await run.command(slot, lambda planner, uuid: planner.login(uuid, arm, case))
         return ended(run, filled.artifacts, filled.meaning)
 
-    probed, task, logged_in = await asyncio.gather(probe(), checked(), proven_login())
+    probed, task = await asyncio.gather(probe(), checked())
+    logged_in = await proven_login(probed)
     return CaseCheck(case_id, probed, task.untouched, task.oracle, logged_in)

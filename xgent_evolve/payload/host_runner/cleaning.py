@@ -46,7 +46,13 @@ class Cleaning:
                 self.clean_volume(execution, removed, foreign)
             with around("clean.files", uuid):
                 self.clean_files(execution)
-            return execution.record("cleaned", removed=removed, foreign=foreign)
+            facts = {"removed": removed, "foreign": foreign}
+            if has_secrets(execution):
+                # Its copy was in the container's memory; the pipe was the only way in.
+                pipe = os.path.join(execution.path, "secret", "credential")
+                gone = execution.name not in foreign and not os.path.lexists(pipe)
+                facts["credential_destroyed"] = gone
+            return execution.record("cleaned", **facts)
         finally:
             os.close(lock)
 
@@ -232,6 +238,14 @@ class Cleaning:
             os.fsync(descriptor)
         finally:
             os.close(descriptor)
+
+
+def has_secrets(execution):
+    """Say whether a credential was meant for an execution; a damaged request counts as yes."""
+    try:
+        return bool(execution.request()["secrets"])
+    except (GapError, OSError):
+        return True
 
 
 def filter_text(filters):
