@@ -144,3 +144,27 @@ def _files(root: Path) -> Iterator[Path]:
             path = parent / name
             if path.is_file() and not path.is_symlink():
                 yield path
+
+
+@pytest.mark.codex
+def test_what_an_agent_prints_can_be_read_while_it_runs(
+    make_study: Callable[..., Any], wait_for: Callable[..., None]
+) -> None:
+    study = make_study(cases=1, delay_s=4)
+    run = study.directory / "run"
+    process = study.start("run", "--spec", study.spec, "--output", run)
+
+    def live() -> str:
+        if not (run / "journal.jsonl").exists():
+            return ""
+        done = study.call("logs", "--run", run, "--live", "--json", check=None)
+        logs = [json.loads(line) for line in done.stdout.splitlines() if done.returncode == 0]
+        texts = [log["text"] for log in logs if not log["captured"] and "/agent" in log["slot"]]
+        return "".join(texts)
+
+    try:
+        wait_for(lambda: '"thread.started"' in live(), "the agent's first event is shown")
+    finally:
+        process.terminate()
+        process.wait(timeout=60)
+        study.call("cancel", "--run", run)

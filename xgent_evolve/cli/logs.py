@@ -25,12 +25,16 @@ def logs(
         str, typer.Option(help="Beginning of an execution's UUID or of a slot; all when absent.")
     ] = "",
     stream: Annotated[Stream, typer.Option(help="Which stream.")] = Stream.STDOUT,
+    live: Annotated[
+        bool,
+        typer.Option(help="Ask the host what executions have printed that are not captured yet."),
+    ] = False,
     as_json: JsonFlag = False,
 ) -> None:
-    """Print what captured executions printed, read from the run directory."""
+    """Print what executions printed: from the run directory, with --live also from the host."""
     from xgent_evolve.api.logs import logs as read_logs
 
-    for log in read_logs(run, execution, stream.value):
+    for log in read_logs(run, execution, stream.value, live=live):
         text = log.content.decode("utf-8", "replace")
         if as_json:
             say_json(
@@ -42,11 +46,14 @@ def logs(
                     "stream": stream.value,
                     "captured": log.captured,
                     "dropped_bytes": log.dropped_bytes,
+                    "note": log.note,
                     "text": text,
                 }
             )
             continue
         say(f"== {log.intent.slot} #{log.intent.attempt} {stream.value} ({log.intent.uuid})")
-        say(text if log.captured else "(not captured yet)")
+        say(text if text or log.captured else "(not captured yet)")
+        if log.note:
+            say(f"== {log.note}")
         if log.dropped_bytes:
             say(f"== {log.dropped_bytes} bytes in the middle were not kept")

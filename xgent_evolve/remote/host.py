@@ -42,6 +42,18 @@ class Observation:
     detail: str = ""
 
 
+@dataclass(frozen=True, slots=True)
+class Tail:
+    """The end of a stream that is still on the host."""
+
+    state: str
+    """Kind of the last receipt; `absent` without one."""
+    text: str | None
+    """What has been printed, without secrets; None when there is nothing to show."""
+    why: str
+    """Why there is nothing."""
+
+
 class Host:
     """One SSH host with its engine. Use as an asynchronous context manager."""
 
@@ -139,6 +151,28 @@ class Host:
             )
             for uuid, item in answer.items()
         }
+
+    async def tail(
+        self,
+        uuid: str,
+        stream: str,
+        limit_bytes: int,
+        socket: str,
+        *,
+        credential: bytes = b"",
+        credential_file: str | None = None,
+    ) -> Tail:
+        """Return the end of what an execution has printed so far; nothing is changed there."""
+        document: dict[str, Json] = {
+            "uuid": uuid,
+            "stream": stream,
+            "limit": limit_bytes,
+            "socket": socket,
+            "credential_file": credential_file,
+        }
+        answer = cast("dict[str, Json]", await self._call("tail", document, credential))
+        text = answer["text"]
+        return Tail(str(answer["state"]), None if text is None else str(text), str(answer["why"]))
 
     async def fetch(
         self, uuid: str, objects: Mapping[str, int], keep: Callable[[str, bytes], None]

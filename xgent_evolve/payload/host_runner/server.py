@@ -18,6 +18,7 @@ from faults import around
 from probe import probe
 from receipts import TERMINAL, Execution
 from spawner import Spawner, read_exact
+from tailing import tail
 from tools import install_tool
 from uploads import Uploads
 
@@ -173,6 +174,12 @@ class Server:
             # Often while something has just happened, seldom for what takes long.
             age = min(item.age for item in watched.values()) if watched else 0.0
             time.sleep(min(1.0, max(0.005, age * 0.03), request["wait_s"] - waited))
+
+    def verb_tail(self, request, body):
+        """Show what a command has printed so far; the body is its credential, to be kept out."""
+        host_file = request.get("credential_file")
+        credential = read_credential(host_file) if host_file else body
+        return tail(self.root, request["uuid"], request, credential)
 
     def verb_fetch(self, request, _body):
         """Send exported bytes as chunks, each object once."""
