@@ -168,3 +168,31 @@ def test_what_an_agent_prints_can_be_read_while_it_runs(
         process.terminate()
         process.wait(timeout=60)
         study.call("cancel", "--run", run)
+
+
+@pytest.mark.parametrize("login", ["chatgpt", "apikey"])
+def test_a_login_that_is_renewed_is_not_given_to_several_containers(
+    make_study: Callable[..., Any], login: str
+) -> None:
+    study = make_study(cases=1)
+    path = study.directory / "auth.json"
+    token = secrets.token_hex(24)
+    content = {"auth_mode": login, "OPENAI_API_KEY": token}
+    if login == "chatgpt":
+        content = {"auth_mode": login, "tokens": {"refresh_token": token}}
+    path.write_text(json.dumps(content))
+
+    def use(document: dict[str, Any]) -> None:
+        document["runtime"]["authentication"] = {"source": "host_file", "path": str(path)}
+        document["authority"]["auth_path"] = str(path)
+        document["budget"]["max_concurrency"] = 2
+
+    spec = study.edit(use)
+    done = study.call("doctor", "--spec", spec, check=2 if login == "chatgpt" else 0)
+    assert ("E_SPEC_AUTH_SHARED" in done.stderr) == (login == "chatgpt")
+    assert token not in done.stdout + done.stderr
+    if login == "chatgpt":
+        run = study.directory / "run"
+        done = study.call("run", "--spec", spec, "--output", run, check=2)
+        assert "E_SPEC_AUTH_SHARED" in done.stderr
+        assert not run.exists(), "refused before anything began"

@@ -21,6 +21,7 @@ from xgent_evolve.remote.preflight import (
     check_image,
     install_codex,
     probe_host,
+    require_own_login,
 )
 from xgent_evolve.remote.ssh import address
 from xgent_evolve.spec.job_spec import JobSpec
@@ -133,6 +134,7 @@ async def _examine(spec: JobSpec, observer: Observer) -> Diagnosis:
 
     async def fitness() -> str:
         check_engine(report[0], runtime)
+        require_own_login(report[0], spec.budget.max_concurrency)
         return f"{report[0].architecture}, {report[0].disk_free_bytes >> 20} MiB free"
 
     async def codex() -> str:

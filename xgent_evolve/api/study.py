@@ -31,7 +31,7 @@ from xgent_evolve.execution.reconcile import Row, gaps_of, open_executions, reco
 from xgent_evolve.freeze.advice import study_warnings
 from xgent_evolve.freeze.build import build_protocol, verify_frozen
 from xgent_evolve.freeze.protocol import Protocol
-from xgent_evolve.remote.preflight import inspect_host
+from xgent_evolve.remote.preflight import inspect_host, require_own_login
 from xgent_evolve.report.access import part, parts
 from xgent_evolve.report.html import report_html
 from xgent_evolve.report.model import Document, json_bytes, report_document
@@ -196,7 +196,8 @@ async def first_visit(protocol: Protocol, rundir: RunDir, observer: Observer) ->
     observer.tell(Story(f"visiting the host {runtime.ssh.host}"))
     host = host_of(protocol, rundir, observer, recovery_window_s=0)
     try:
-        await inspect_host(host, runtime, protocol.spec.cases)
+        report = await inspect_host(host, runtime, protocol.spec.cases)
+        require_own_login(report, protocol.spec.budget.max_concurrency)
     except RemoteError:
         await host.forget()
         raise

@@ -18,6 +18,7 @@ from xgent_evolve.remote.preflight import (
     image_path,
     inspect_host,
     install_codex,
+    require_own_login,
 )
 from xgent_evolve.store.rundir import RunDir
 
@@ -56,6 +57,7 @@ class Preflighter:
         host = self.executor.host
         self.observer.tell(Story(f"checking the host {spec.runtime.ssh.host}"))
         report = await inspect_host(host, spec.runtime, spec.cases)
+        require_own_login(report, spec.budget.max_concurrency)
         tool, manifest = await install_codex(host, spec.runtime.codex)
         frozen = canonical_bytes(report.state().model_dump(mode="json"))
         digest = await asyncio.to_thread(self.rundir.blobs.put, frozen)

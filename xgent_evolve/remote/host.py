@@ -96,12 +96,20 @@ class Host:
 
     # Verbs.
 
-    async def probe(self, docker_path: str, socket: str | None, images: list[str]) -> Json:
-        """Return the host's facts; nothing is changed there."""
+    async def probe(
+        self,
+        docker_path: str,
+        socket: str | None,
+        images: list[str],
+        *,
+        credential_file: str | None = None,
+    ) -> Json:
+        """Return the host's facts; nothing is changed there, and no credential comes back."""
         document: dict[str, Json] = {
             "docker_path": docker_path,
             "socket": socket,
             "images": cast("Json", images),
+            "credential_file": credential_file,
         }
         return await self._call("probe", document)
 

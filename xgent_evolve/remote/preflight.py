@@ -9,9 +9,9 @@ from typing import Literal, NamedTuple
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from xgent_evolve.canonical import Json
-from xgent_evolve.errors import HostError
+from xgent_evolve.errors import AuthorityError, HostError
 from xgent_evolve.remote.host import Host
-from xgent_evolve.spec.models_v1 import Case, Codex, Runtime
+from xgent_evolve.spec.models_v1 import Case, Codex, HostFile, Runtime
 
 MIN_DISK_FREE_BYTES = 1 << 30
 
@@ -91,6 +91,8 @@ class HostReport(HostState):
     """All that `probe` found."""
 
     disk_free_bytes: int
+    refreshable_login: bool = False
+    """Whether the credential file is a login with a refresh token, which works once."""
 
     def state(self) -> HostState:
         """Return what must not change."""
@@ -119,7 +121,13 @@ async def probe_host(host: Host, runtime: Runtime, cases: Sequence[Case]) -> Hos
 
     """
     images = sorted({case.image for case in cases})
-    answer = await host.probe(runtime.docker.path, runtime.docker.socket, images)
+    source = runtime.authentication
+    answer = await host.probe(
+        runtime.docker.path,
+        runtime.docker.socket,
+        images,
+        credential_file=source.path if isinstance(source, HostFile) else None,
+    )
     try:
         return HostReport.model_validate(answer)
     except ValidationError as error:
@@ -193,6 +201,25 @@ def _same_image(reference: str, found: ImageReport) -> bool:
         digest = reference.partition("@")[2]
         return any(item.endswith("@" + digest) for item in found.digests)
     return found.id == reference
+
+
+def require_own_login(report: HostReport, max_concurrency: int) -> None:
+    """Refuse to give one refreshable login to several containers at once.
+
+    Raises:
+        AuthorityError: E_SPEC_AUTH_SHARED.
+
+    """
+    if report.refreshable_login and max_concurrency > 1:
+        raise AuthorityError(
+            "several containers would share a login that can be renewed only once",
+            code="E_SPEC_AUTH_SHARED",
+            where="budget.max_concurrency",
+            expected="1, or a credential without a refresh token",
+            found=str(max_concurrency),
+            fix="use an API key or a short-lived token in runtime.authentication, or set"
+            " budget.max_concurrency to 1",
+        )
 
 
 async def install_codex(host: Host, codex: Codex) -> tuple[str, dict[str, Json]]:

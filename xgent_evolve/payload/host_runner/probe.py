@@ -1,10 +1,12 @@
 """What the host, its engine and its images are."""
 
+import json
 import os
 import platform
 import shutil
 import subprocess
 
+from credentials import read_credential
 from engine import Engine, message_of, quote
 from errors import RunnerError
 
@@ -33,9 +35,28 @@ def probe(root, request):
             "id": information.get("ID", ""),
         },
         "disk_free_bytes": usage.free,
+        "refreshable_login": is_refreshable(request.get("credential_file")),
         "stats": stats(root),
         "images": {name: image_facts(engine, name) for name in request["images"]},
     }
+
+
+def is_refreshable(path):
+    """Say whether a credential file is a login that its user renews; nothing of it is returned.
+
+    Such a login has a refresh token, which works once: copies that renew it log each other out.
+    """
+    if not path:
+        return False
+    try:
+        document = json.loads(read_credential(path).decode("utf-8"))
+    except ValueError:
+        return False
+    if not isinstance(document, dict):
+        return False
+    tokens = document.get("tokens")
+    nested = isinstance(tokens, dict) and bool(tokens.get("refresh_token"))
+    return nested or bool(document.get("refresh_token")) or document.get("auth_mode") == "chatgpt"
 
 
 def stats(root):
