@@ -119,11 +119,13 @@ def end_processes(runner: Any) -> None:
 
 
 def alive(runner: Any) -> list[int]:
-    return [
-        process
-        for process in runner.drivers()
-        if " Z " not in Path(f"/proc/{process}/stat").read_text(errors="replace")
-    ]
+    found = []
+    for process in runner.drivers():
+        # It may be gone by now: then it is not alive either.
+        with contextlib.suppress(OSError):
+            if " Z " not in Path(f"/proc/{process}/stat").read_text(errors="replace"):
+                found.append(process)
+    return found
 
 
 def wait_until(condition: Any, what: str, limit_s: float = 30) -> None:
