@@ -30,6 +30,7 @@ from xgent_evolve.cli.resume import resume
 from xgent_evolve.cli.run import run
 from xgent_evolve.cli.schema import schema
 from xgent_evolve.cli.status import status
+from xgent_evolve.cli.task import task
 from xgent_evolve.cli.validate import validate
 from xgent_evolve.cli.verify import verify
 from xgent_evolve.cli.watch import watch
@@ -37,6 +38,7 @@ from xgent_evolve.errors import Interrupted, InvalidError, XgentError
 
 COMMANDS: tuple[Callable[..., None], ...] = (
     init,
+    task,
     validate,
     doctor,
     run,
