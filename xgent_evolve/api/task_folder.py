@@ -74,20 +74,21 @@ def examine(folder: Path, *, fix: bool = False) -> Examination:
 
 
 def _settings(reader: DiskReader, folder: Path, findings: Findings) -> TaskSettings:
-    found = reader.read(TASK_FILE)
-    if found is None:
+    kind = reader.kind(TASK_FILE)
+    if kind is None:
         return TaskSettings()
-    if found.kind != "file":
+    if kind != "file":
         findings.faults.append(_absent(folder, TASK_FILE, "the settings, as a file and no link"))
         return TaskSettings()
-    return read_settings(found.content, f"{folder}/{TASK_FILE}", findings)
+    return read_settings(reader.read(TASK_FILE) or b"", f"{folder}/{TASK_FILE}", findings)
 
 
 def _require_prompt(reader: DiskReader, folder: Path, findings: Findings) -> None:
-    found = reader.read("instruction.md")
-    if found is None or found.kind != "file":
+    if reader.kind("instruction.md") != "file":
         findings.faults.append(_absent(folder, "instruction.md", "the prompt"))
-    elif not prompt_of(found.content.decode("utf-8", "replace")).strip():
+        return
+    content = reader.read("instruction.md") or b""
+    if not prompt_of(content.decode("utf-8", "replace")).strip():
         findings.faults.append(_absent(folder, "instruction.md", "a prompt that is not empty"))
 
 
