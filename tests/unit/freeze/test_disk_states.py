@@ -5,6 +5,7 @@ Real Git, real disk. One test, or one line of a parameter list, for every entry.
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import os
 import shutil
@@ -249,9 +250,17 @@ def test_frz05_a_hard_link_is_its_bytes_and_nothing_is_linked_to_it(study, tmp_p
     assert {path.stat().st_nlink for path in store.root.rglob("*") if path.is_file()} == {1}
 
 
-@pytest.mark.skipif(os.geteuid() == 0, reason="root reads everything")
-def test_frz05_an_unreadable_file_is_refused(study):
+def test_frz05_an_unreadable_file_is_refused(study, monkeypatch):
     (study.repo / "src/main.py").chmod(0)
+    opened = os.open
+
+    def without_roots_rights(path, *arguments, **options):
+        """Root reads everything, so for root the kernel's answer to others is given here."""
+        if os.geteuid() == 0 and os.fsencode(path) == b"main.py":
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+        return opened(path, *arguments, **options)
+
+    monkeypatch.setattr(os, "open", without_roots_rights)
     assert refused(study, "E_FREEZE_UNREADABLE").where.endswith("src/main.py")
 
 
