@@ -114,6 +114,33 @@ def test_what_is_excluded_or_too_large_is_not_delivered_but_named(host: Any, kit
     assert delivery["refused"] == [{"path": "large", "size": 2000}]
 
 
+@pytest.mark.parametrize(
+    "git",
+    [
+        "echo 1111111111111111111111111111111111111111 >.git/refs/heads/main",
+        "cp later-index .git/index",
+        "echo ref: refs/heads/other >.git/HEAD; cp .git/refs/heads/main .git/refs/heads/other",
+        "echo 2222222222222222222222222222222222222222 >.git/refs/heads/main; rm .git/index",
+        "rm -r .git",
+        "rm -r .git; echo gitdir: /elsewhere >.git",
+    ],
+    ids=["committed", "staged", "branched", "reset", "removed", "linked"],
+)
+def test_what_git_says_about_the_work_does_not_matter(host: Any, kit: Any, git: str) -> None:
+    """PAT-01: work that is committed, staged or on another branch is work all the same."""
+    repository = {
+        ".git/HEAD": b"ref: refs/heads/main\n",
+        ".git/refs/heads/main": b"0" * 40 + b"\n",
+        ".git/index": b"DIRC",
+        "later-index": b"DIRC later",
+        "file": b"before\n",
+    }
+    work = kit.work(f"set -e; echo after >file; echo new >new; {git}", files=repository)
+    result = host.execute(work)
+    assert result.record["exit_code"] == 0
+    assert [item["path"] for item in result.delivery["changes"]] == ["file", "new"]
+
+
 def test_a_command_that_changes_nothing_delivers_nothing(host: Any, kit: Any) -> None:
     work = kit.work("touch a; chmod 700 dir; echo a >a; chmod 644 a", files={"a": b"a\n"})
     assert host.execute(work).delivery == {"changes": [], "refused": []}
