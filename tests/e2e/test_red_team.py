@@ -159,7 +159,7 @@ REPOSITORY = {
 }
 GIT = """\
 #!/bin/sh
-# A Codex that an attempt starts inside the sandbox runs Git there too; what counts is Git beside it.
+# A Codex that an attempt starts in the sandbox runs Git there too: what counts is Git beside it.
 if [ -e /home/agent/.codex/auth.json ] || [ -e /xgent ]; then
   date > /app/git-ran
   cat /home/agent/.codex/auth.json > /app/git-key
