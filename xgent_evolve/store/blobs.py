@@ -332,8 +332,9 @@ class BlobStore:
         """Give staged files their final names once all of them are durable."""
         if not digests:
             return
+        root = staging.root
         crash_point("blobs.barrier")
-        if not self._barrier(self.root):
+        if not self._barrier(root):
             for digest in digests:
                 _sync_file(staging.path(digest))
             for group in staging.groups():
@@ -341,30 +342,30 @@ class BlobStore:
         for group in staging.groups():
             crash_point("blobs.publish")
             try:
-                rename_no_replace(group, self.root / group.name)
+                rename_no_replace(group, root / group.name)
             except FileExistsError:
-                self._publish_each(group)
+                self._publish_each(root, group)
         staging.discard()
-        if not self._barrier(self.root):
-            sync_directory(self.root)
-            self._sync_names(self.root, {self._path(self.root, digest) for digest in digests})
+        if not self._barrier(root):
+            sync_directory(root)
+            self._sync_names(root, {self._path(root, digest) for digest in digests})
 
-    def _publish_each(self, group: Path) -> None:
+    def _publish_each(self, root: Path, group: Path) -> None:
         """Name staged files in a directory that the store has already."""
         for staged in sorted(group.iterdir()):
-            target = self.root / group.name / staged.name
+            target = root / group.name / staged.name
             try:
                 rename_no_replace(staged, target)
             except FileExistsError:
                 # A damaged file of that name, or another writer's equal one: read and decide.
-                self._settle(staged, target, Digest(f"blake3:{group.name}{staged.name}"))
+                self._settle(root, staged, target, Digest(f"blake3:{group.name}{staged.name}"))
 
-    def _settle(self, staged: Path, target: Path, digest: Digest) -> None:
+    def _settle(self, root: Path, staged: Path, target: Path, digest: Digest) -> None:
         """Keep the file under `target` when its bytes are right, and the staged one otherwise."""
         if digest_bytes(target.read_bytes()) == digest:
             staged.unlink()
         else:
-            self._quarantine(self.root, target)
+            self._quarantine(root, target)
             rename_no_replace(staged, target)
 
     def _sync_names(self, root: Path, paths: set[Path]) -> None:

@@ -189,6 +189,8 @@ def test_what_is_gathered_is_readable_at_once_and_named_at_the_end(source, tmp_p
     again = BlobStore(tmp_path / "blobs", manifests=tmp_path / "bundles")
     assert set(again.digests()) >= {digest, small, manifest}
     assert len(list(again.digests())) == 5
+    kept = {path.parent.name + path.name for path in (tmp_path / "bundles").glob("[0-9a-f]?/*")}
+    assert kept == {manifest.removeprefix("blake3:")}, "manifests have a place of their own"
     assert again.get(small) == b"small"
     assert again.sweep() == 0
 
