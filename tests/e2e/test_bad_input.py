@@ -130,20 +130,46 @@ def test_a_missing_credential_is_told_before_anything_starts(
     assert not (study.directory / "run").exists()
 
 
-@pytest.mark.engine
-def test_a_refused_credential_is_an_infrastructure_failure_and_no_score(
-    make_study: Callable[..., Any],
+@pytest.mark.codex
+def test_a_refused_credential_stops_the_run_and_a_renewed_one_finishes_it(
+    make_study: Callable[..., Any], wait_for: Callable[..., None]
 ) -> None:
-    study = make_study(cases=1)
-    study.key = "not-the-key-of-the-model"
-    run = study.directory / "run"
-    done = study.call("run", "--spec", study.spec, "--output", run, check=4)
-    assert "error[E_TRIAL_INFRA]" in done.stderr
+    """A key that is revoked while trials are under way costs those alone (CDX-03)."""
+    study = make_study(cases=2, delay_s=0.2)
+    run, first, renewed = study.directory / "run", study.key, "key-that-was-issued-later"
+
+    def exact(document: dict[str, Any]) -> None:
+        # Four trials, and the one that the model has answered once before it refuses.
+        document["budget"].update(max_concurrency=1, max_retries=0, max_trials=4 + 1)
+
+    spec = study.edit(exact)
+    process = study.start("run", "--spec", spec, "--output", run)
+    wait_for(lambda: len(study.model.requests_by_thread) == 2, "a second trial asks the model")
+    study.model.change_key(renewed)
+    assert process.wait(timeout=120) == 4
+    story = study.story.read_text()
+    assert "error[E_TRIAL_AUTH]" in story
+    assert "XGENT_TEST_MODEL_KEY; then: xgent-evolve resume" in story.replace("\n            ", " ")
+    assert first not in story
+    rows = attempts(run)
+    assert [row["status"] for row in rows] == ["valid", "invalid"], "no third trial was started"
+    assert rows[1]["code"] == "E_TRIAL_AUTH"
+    assert not (run / "report.json").exists()
+
+    refused = study.call("resume", "--run", run, check=4)
+    assert "error[E_TRIAL_AUTH]" in refused.stderr
+    assert len(attempts(run)) == 3, "one attempt for each command that still has the old one"
+
+    study.key = renewed
+    study.call("resume", "--run", run)
     document = json.loads((run / "report.json").read_text())
-    assert document["comparison"]["missing"]["missing_trials"] == 2
-    assert document["comparison"]["estimate"] is None
-    assert document["counts"]
+    assert document["comparison"]["missing"]["missing_trials"] == 0
+    spent = [row["status"] for row in attempts(run)]
+    assert spent.count("invalid") == 2
+    assert len(spent) == 6, "a refusal is no retry, and without an answer no trial of the budget"
+    study.call("verify", "--run", run)
+
+
+def attempts(run: Path) -> list[dict[str, Any]]:
     rows = [json.loads(line) for line in (run / "results.jsonl").read_text().splitlines()]
-    agents = [row for row in rows if row["kind"] == "agent"]
-    assert len(agents) == 2, "what would be refused again is not tried again"
-    assert {(row["status"], row["cause"]) for row in agents} == {("invalid", "model_unauthorised")}
+    return [row for row in rows if row["kind"] == "agent"]

@@ -100,6 +100,10 @@ class ScriptedModel:
         self._server.server_close()
         self._thread.join()
 
+    def change_key(self, key: str) -> None:
+        """Expect another key from now on, as a service does when one is revoked."""
+        self._key = key
+
     def admits(self, authorization: str) -> bool:
         """Return whether the bearer key is the expected one; remember it when not."""
         if self._key is None or hmac.compare_digest(

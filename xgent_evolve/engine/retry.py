@@ -1,7 +1,7 @@
 """Which failures are worth another attempt (requirement D4). Pure.
 
-A failure that the same request would meet again, such as a refused credential, is not tried again:
-that costs time and possibly money, and says nothing new.
+A failure that the same request would meet again is not tried again: that costs time and possibly
+money, and says nothing new. What every other request would meet too is in `refusal`.
 """
 
 from __future__ import annotations
@@ -14,9 +14,6 @@ FINAL_CAUSES = frozenset(
         "cancelled_before_start",
         "contaminated",
         "create_image_missing",
-        "model_unauthorised",
-        "model_quota_used_up",
-        "model_unknown",
         "skill_not_visible",
     }
 )

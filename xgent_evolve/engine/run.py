@@ -8,15 +8,16 @@ is therefore the same code as run.
 from __future__ import annotations
 
 import asyncio
+import itertools
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import cast
 
 from xgent_evolve.canonical import Json
 from xgent_evolve.engine.budget import require_time, require_trial
 from xgent_evolve.engine.gate import Gate
 from xgent_evolve.engine.preflight import Preflighter
+from xgent_evolve.engine.refusal import is_refusal, refusal_error
 from xgent_evolve.engine.retry import is_worth_another_attempt
 from xgent_evolve.engine.slots import AttemptRow, AttemptStatus, Slot
 from xgent_evolve.errors import BudgetError, GapError, StoreError
@@ -73,11 +74,19 @@ class Run:
     _started: float = field(default_factory=time.monotonic)
     _begun: set[str] = field(default_factory=set[str])
     _recorded: set[str] = field(default_factory=set[str])
+    _refused: set[str] = field(default_factory=set[str])
+    """Recorded attempts that the model's service refused before it answered anything."""
 
     def __post_init__(self) -> None:
         """Prepare the places for concurrent executions."""
         self._places = asyncio.Semaphore(self.protocol.spec.budget.max_concurrency)
-        self._recorded = set(recorded_attempts(self.rundir))
+        rows = recorded_attempts(self.rundir)
+        self._recorded = {str(row["execution"]) for row in rows}
+        self._refused = {
+            str(row["execution"])
+            for row in rows
+            if row["usage"] is None and is_refusal(str(row["cause"]))
+        }
 
     @property
     def ledger(self) -> Ledger:
@@ -161,19 +170,36 @@ class Run:
     ) -> Filled[T]:
         """Return the slot's result; infrastructure failures are tried again as new attempts (D4).
 
+        A refusal that an earlier command stopped at is no answer: the credential may have been
+        renewed since, so it is tried once more, whatever retries are left.
+
         Raises:
             GapError, BudgetError, RemoteError: the run stops here and can be resumed.
 
         """
         attempts = self.protocol.spec.budget.max_retries + 1
-        for attempt in range(1, attempts + 1):
+        for attempt in itertools.count(1):
+            uuid = execution_id(self.rundir.run_id, slot.key, attempt)
+            was_captured = uuid in self.ledger.captured
             artifacts = await self._attempt(slot, attempt, plan)
             meaning = conclude(artifacts)
             await self._keep(slot, attempt, artifacts, meaning)
+            if isinstance(meaning, Broken) and is_refusal(meaning.cause):
+                if not was_captured:
+                    await self._refuse(slot, attempt, meaning)
+                attempts += 1
+                continue
             again = isinstance(meaning, Broken) and is_worth_another_attempt(meaning)
-            if not again or attempt == attempts:
+            if not again or attempt >= attempts:
                 return Filled(artifacts, meaning)
         raise AssertionError("a slot has at least one attempt")
+
+    async def _refuse(self, slot: Slot, attempt: int, meaning: Broken) -> None:
+        """Begin nothing more, since it would be refused like this one; never returns."""
+        runtime, path = self.protocol.spec.runtime, self.rundir.path
+        where, next_step = f"{slot.key} #{attempt}", f"xgent-evolve resume --run {path}"
+        self.gate.close(refusal_error(meaning, runtime, where=where, next_step=next_step))
+        await asyncio.Event().wait()
 
     async def _attempt(self, slot: Slot, attempt: int, plan: Plan) -> Artifacts:
         """Return one attempt's artifacts: replayed when they are complete, else obtained."""
@@ -206,7 +232,7 @@ class Run:
                 for uuid, intent in self.ledger.intents.items()
                 if intent.kind in ("agent", "login")
             }
-            require_trial(budget, len(registered | self._begun), slot.key)
+            require_trial(budget, len((registered | self._begun) - self._refused), slot.key)
             # Counted from here on, since the intent becomes durable only after a pause in which
             # others ask.
             self._begun.add(uuid)
@@ -319,10 +345,10 @@ def result_word(meaning: Done | Broken | Grade) -> str:
             return "passed" if outcome.value == 1 else "failed"
 
 
-def recorded_attempts(rundir: RunDir) -> list[str]:
-    """Return the executions that results.jsonl holds already."""
+def recorded_attempts(rundir: RunDir) -> list[dict[str, Json]]:
+    """Return the lines of results.jsonl."""
     from xgent_evolve.harbor.events import json_lines
 
     if not rundir.results_path.exists():
         return []
-    return [cast("str", row["execution"]) for row in json_lines(rundir.results_path.read_bytes())]
+    return list(json_lines(rundir.results_path.read_bytes()))

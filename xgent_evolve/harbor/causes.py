@@ -12,6 +12,8 @@ CODES = {
     "agent_sandbox": "E_TRIAL_AGENT_SANDBOX",
     "receive_unsafe_member": "E_RECEIVE_UNSAFE_MEMBER",
     "model_unauthorised": "E_TRIAL_AUTH",
+    "model_quota_used_up": "E_TRIAL_QUOTA",
+    "model_unknown": "E_TRIAL_MODEL",
 }
 """Code of each cause that has one of its own."""
 

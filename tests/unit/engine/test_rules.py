@@ -9,12 +9,13 @@ import pytest
 
 from xgent_evolve.engine.budget import require_time, require_trial
 from xgent_evolve.engine.gate import Gate
+from xgent_evolve.engine.refusal import is_refusal, refusal_error
 from xgent_evolve.engine.retry import is_worth_another_attempt
 from xgent_evolve.engine.slots import Slot
 from xgent_evolve.errors import BudgetError, XgentError
 from xgent_evolve.harbor.outcome import Broken
 from xgent_evolve.ids import RunId, execution_id
-from xgent_evolve.spec.models_v1 import Budget
+from xgent_evolve.spec.models_v1 import Budget, ControllerEnv, HostFile, Runtime
 
 RUN = RunId("3f2b2c1e-6f0e-4f6a-9a43-2f3f0f1a2b3c")
 
@@ -51,9 +52,53 @@ def test_a_passing_trouble_is_tried_again(cause: str) -> None:
     assert is_worth_another_attempt(Broken(cause, ""))
 
 
-@pytest.mark.parametrize("cause", ["model_unauthorised", "create_image_missing", "cancelled"])
+@pytest.mark.parametrize("cause", ["contaminated", "create_image_missing", "cancelled"])
 def test_what_would_fail_again_is_not_paid_for_again(cause: str) -> None:
     assert not is_worth_another_attempt(Broken(cause, ""))
+
+
+REFUSALS = {
+    "model_unauthorised": ("E_TRIAL_AUTH", "put a valid one into the variable KEY; then: go on"),
+    "model_quota_used_up": ("E_TRIAL_QUOTA", "raise it there"),
+    "model_unknown": ("E_TRIAL_MODEL", "have the model enabled there"),
+}
+
+
+@pytest.mark.parametrize("cause", REFUSALS)
+def test_a_refusal_names_its_cure_and_the_command_that_goes_on(cause: str) -> None:
+    assert is_refusal(cause)
+    source = ControllerEnv(source="controller_env", name="KEY")
+    error = refused(cause, source)
+    code, cure = REFUSALS[cause]
+    assert (error.code, error.exit_code, error.found) == (code, 4, "said no")
+    assert error.fix.startswith(cure)
+    assert error.fix.endswith("; then: go on")
+
+
+def test_a_refused_login_of_the_host_names_its_file() -> None:
+    source = HostFile(source="host_file", path="~/.codex/auth.json")
+    error = refused("model_unauthorised", source)
+    assert error.fix.startswith("renew ~/.codex/auth.json on the host h; ")
+
+
+def refused(cause: str, source: ControllerEnv | HostFile) -> XgentError:
+    runtime = Runtime.model_validate(
+        {
+            "ssh": {"host": "h"},
+            "remote_root": "/srv/x",
+            "docker": {"path": "/usr/bin/docker", "version": "20.10"},
+            "codex": {"version": "0.162.1", "architecture": "x86_64"},
+            "authentication": source.model_dump(),
+        }
+    )
+    return refusal_error(Broken(cause, "said no"), runtime, where="slot #1", next_step="go on")
+
+
+@pytest.mark.parametrize(
+    "cause", ["model_rate_limited", "model_unavailable", "turn_failed", "None"]
+)
+def test_what_may_pass_by_itself_does_not_stop_a_run(cause: str) -> None:
+    assert not is_refusal(cause)
 
 
 def test_an_execution_is_a_function_of_run_slot_and_attempt() -> None:
