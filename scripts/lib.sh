@@ -162,6 +162,15 @@ need_library() {
         apt_install "$@"
 }
 
+# A browser for the report's page; any Chromium will do.
+need_browser() {
+    local name
+    for name in chromium chromium-browser google-chrome; do
+        ! command -v "$name" >/dev/null || return 0
+    done
+    apt_install chromium chromium
+}
+
 # The tests run an SSH daemon of their own; the package's service stays off.
 need_sshd() {
     local policy=/usr/sbin/policy-rc.d

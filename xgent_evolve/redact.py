@@ -14,6 +14,11 @@ _UNPRINTABLE = re.compile(
     "\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069"  # text that turns the line around
     "\ud800-\udfff\ufeff]"  # what cannot be encoded, byte order marks
 )
+_HIDDEN = re.compile(
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f"  # C0 without tab and newline, DEL, C1
+    "\u00ad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f"  # no width, or turning the line
+    "\ufeff\ufff9-\ufffb\ud800-\udfff\U000e0000-\U000e007f]"  # marks, no characters, tags
+)
 _USERINFO = re.compile(r"(?<=://)[^\s\"']*@")
 
 
@@ -24,6 +29,21 @@ def printable(text: str) -> str:
     through here before a person sees it: file contents, agent output, host replies.
     """
     return _UNPRINTABLE.sub("", _TERMINAL_SEQUENCE.sub("", text))
+
+
+def visible(text: str) -> str:
+    """Return `text` with every character that cannot be seen, or that hides others, spelled out.
+
+    A right-to-left override becomes `⟨U+202E⟩`: where a person judges what an agent wrote, what is
+    hidden in it is part of it. Newline and tab stay.
+    """
+    return _HIDDEN.sub(lambda found: f"⟨U+{ord(found[0]):04X}⟩", text)
+
+
+def as_on_screen(text: str) -> str:
+    """Return what a command printed without colours and cursor movements, the rest visible."""
+    lines = text.replace("\r\n", "\n").replace("\r", "\n")
+    return visible(_TERMINAL_SEQUENCE.sub("", lines))
 
 
 def without_userinfo(text: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -9,6 +10,7 @@ from pathlib import Path
 from typing import cast
 
 from xgent_evolve.api.analysis import comparison_report, smoke_report
+from xgent_evolve.api.evidence import evidence_of
 from xgent_evolve.api.interrupt import OnInterrupt, run_interruptible
 from xgent_evolve.api.session import (
     Session,
@@ -243,13 +245,14 @@ async def _work(session: Session) -> StudyOutcome:
         await _stop_at_gaps(session)
         study = session.study()
         document = await _analyse(study, TaskMemory(study, session.task_checks))
+        page = await asyncio.to_thread(report_html, document, evidence_of(study))
     finally:
         await session.host.close()
     content = json_bytes(document)
     rundir = session.rundir
     crash_point("study.report")
     write_durable(rundir.report_md_path, report_text(document).encode())
-    write_durable(rundir.report_html_path, report_html(document).encode())
+    write_durable(rundir.report_html_path, page.encode())
     write_durable(rundir.report_json_path, content)
     if session.ledger.finished is None:
         finished = Finished(report=digest_bytes(content))

@@ -12,9 +12,10 @@ import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import cast
+from typing import NamedTuple, cast
 
 from xgent_evolve.api.analysis import comparison_report, smoke_report
+from xgent_evolve.api.evidence import evidence_of
 from xgent_evolve.api.session import credentials_of, host_of, open_rundir, read_ledger
 from xgent_evolve.canonical import Json, canonical_bytes, digest_bytes
 from xgent_evolve.engine.preflight import Preflighter
@@ -150,7 +151,9 @@ def check_receipts(rundir: RunDir, ledger: Ledger, done: Verification) -> None:
 def check_report(protocol: Protocol, rundir: RunDir, ledger: Ledger, done: Verification) -> None:
     """Compute the report again and compare it value by value, and with what is rendered from it."""
     try:
-        document, rows = asyncio.run(computed(protocol, rundir, ledger))
+        again = asyncio.run(computed(protocol, rundir, ledger))
+        document = again.document
+        page = report_html(document, evidence_of(again.study))
     except XgentError as error:
         done.findings.append(finding_of(error))
         return
@@ -167,7 +170,7 @@ def check_report(protocol: Protocol, rundir: RunDir, ledger: Ledger, done: Verif
     texts = {
         rundir.report_json_path: content,
         rundir.report_md_path: report_text(document).encode(),
-        rundir.report_html_path: report_html(document).encode(),
+        rundir.report_html_path: page.encode(),
     }
     for path, wanted in texts.items():
         try:
@@ -179,13 +182,25 @@ def check_report(protocol: Protocol, rundir: RunDir, ledger: Ledger, done: Verif
             done.findings += report_findings(path, document, found)
         elif found != wanted:
             done.findings.append(Finding(str(path), digest_bytes(wanted), digest_bytes(found)))
-    done.findings += row_findings(rundir, rows)
+    done.findings += row_findings(rundir, [attempt_document(row) for row in again.study.attempts])
 
 
-async def computed(
-    protocol: Protocol, rundir: RunDir, ledger: Ledger
-) -> tuple[Document, list[dict[str, Json]]]:
-    """Return report document and rows of results.jsonl from the recorded facts alone."""
+class Computed(NamedTuple):
+    """A study that was carried out again from recorded facts alone."""
+
+    document: Document
+    """The content of report.json."""
+    study: Run
+    """With every attempt; it cannot reach a host."""
+
+
+async def computed(protocol: Protocol, rundir: RunDir, ledger: Ledger) -> Computed:
+    """Return report and attempts from the recorded facts alone.
+
+    Raises:
+        StoreError: E_STORE_MISSING: the facts lack an execution that the study needs.
+
+    """
     observer = Silent()
     host = host_of(protocol, rundir, observer, recovery_window_s=0)
     with tempfile.TemporaryDirectory(prefix="xgent-evolve-verify-") as scratch:
@@ -208,7 +223,7 @@ async def computed(
             raise _leaf(errors) from group
         finally:
             journal.close()
-    return report_document(report), [attempt_document(row) for row in study.attempts]
+    return Computed(report_document(report), study)
 
 
 def report_findings(path: Path, wanted: Document, content: bytes) -> list[Finding]:

@@ -1,25 +1,25 @@
-"""report.html: the same report with pictures, in one file that needs no network and no script.
+"""report.html: the same report with pictures and evidence, in one file without network or script.
 
 Text is rendered from the very Markdown of report.md by a parser that knows neither raw HTML nor
-links, and a content security policy forbids everything but the style in the file: whatever a
-study's texts hold, they stay text.
+links; evidence is escaped where it is made into HTML. A content security policy forbids everything
+but the one style in the file: whatever a study's texts hold, they stay text.
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from html import escape
-from importlib.resources import files
-
-from markdown_it import MarkdownIt
+from typing import NamedTuple
 
 from xgent_evolve.redact import printable
 from xgent_evolve.report.access import find_part, part, string
 from xgent_evolve.report.document import Document
+from xgent_evolve.report.evidence import AttemptEvidence
+from xgent_evolve.report.evidence_html import attempts_html, evidence_html
+from xgent_evolve.report.markdown_html import inline_html, tables_html
+from xgent_evolve.report.page import page_html
 from xgent_evolve.report.pictures import case_picture, group_picture, interval_picture
 from xgent_evolve.report.sections import (
-    attempt_section,
     case_section,
     digest_section,
     gap_section,
@@ -32,16 +32,34 @@ from xgent_evolve.report.sections import (
 )
 from xgent_evolve.report.text import head_section
 
-_POLICY = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"
-_TABLE = re.compile(r"<table>.*?</table>", re.DOTALL)
+EVIDENCE_NOTE = (
+    "What every attempt said, did and delivered, as it was captured. Long texts are cut in the "
+    "middle, and each cut says how much is missing; the bytes are whole in the run directory, in "
+    "the files that are named. Characters that cannot be seen are spelled out, such as ⟨U+202E⟩."
+)
 
 
-def report_html(document: Document) -> str:
-    """Return report.html for a document of `report_document` or report.json."""
+class Section(NamedTuple):
+    """One part of the page."""
+
+    name: str
+    """Its anchor."""
+    title: str
+    """HTML of its heading."""
+    body: str
+    """HTML; a section without any is left out."""
+    folded: bool = False
+    """Whether it is closed until somebody opens it."""
+
+
+def report_html(document: Document, evidence: Sequence[AttemptEvidence] = ()) -> str:
+    """Return report.html for a document of `report_document` or report.json.
+
+    Without `evidence` the page has everything but transcripts and patches.
+    """
     study, verdict = part(document, "study"), part(document, "verdict")
-    title = escape(printable(string(study, "protocol_id")))
+    shown = evidence_html(evidence) if evidence else ""
     sections = [
-        _section("verdict", head_section(document), kind=f"verdict {_tone(verdict)}"),
         _pictures(document),
         _section("smoke", smoke_section(document)),
         _section("guardrails", guardrail_section(document)),
@@ -51,31 +69,25 @@ def report_html(document: Document) -> str:
         _section("gaps", gap_section(document)),
         _section("cases", case_section(document)),
         _section("resources", resource_section(document)),
-        _section("attempts", attempt_section(document), folded=True),
+        Section("attempts", "Attempts", attempts_html(document, evidence), folded=True),
+        Section("evidence", "Evidence", shown and f"<p>{escape(EVIDENCE_NOTE)}</p>\n{shown}"),
         _section("frozen", digest_section(document), folded=True),
     ]
-    style = files("xgent_evolve.report").joinpath("report.css").read_text(encoding="utf-8")
-    return "\n".join(
-        [
-            "<!doctype html>",
-            '<html lang="en">',
-            "<head>",
-            '<meta charset="utf-8">',
-            f'<meta http-equiv="Content-Security-Policy" content="{_POLICY}">',
-            '<meta name="viewport" content="width=device-width, initial-scale=1">',
-            '<meta name="referrer" content="no-referrer">',
-            f"<title>{title}: {escape(_tone(verdict))}</title>",
-            f"<style>\n{style}</style>",
-            "</head>",
-            "<body>",
-            '<a class="skip" href="#verdict">Skip to the verdict</a>',
-            "<main>",
-            *filter(None, sections),
-            "</main>",
-            "</body>",
-            "</html>",
-            "",
-        ]
+    kept = [section for section in sections if section.body]
+    heading, *lines = head_section(document)
+    tone = _tone(verdict)
+    return page_html(
+        title=f"{printable(string(study, 'protocol_id'))}: {tone}",
+        contents=[(section.name, section.title) for section in kept],
+        head="\n".join(
+            [
+                f'<section id="verdict" class="verdict {tone}" aria-labelledby="title">',
+                f'<h1 id="title">{inline_html(heading.lstrip("# "))}</h1>',
+                tables_html(lines, "Verdict"),
+                "</section>",
+            ]
+        ),
+        body="\n".join(map(_rendered, kept)),
     )
 
 
@@ -83,38 +95,37 @@ def _tone(verdict: Document) -> str:
     return string(verdict, "decision") or "smoke"
 
 
-def _pictures(document: Document) -> str:
+def _pictures(document: Document) -> Section:
     comparison = find_part(document, "comparison")
-    if comparison is None:
-        return ""
-    drawn = [interval_picture(comparison), group_picture(comparison), case_picture(comparison)]
-    return "\n".join(
-        ['<section id="differences">', "<h2>Differences</h2>", *filter(None, drawn), "</section>"]
-    )
+    drawn: list[str] = []
+    if comparison is not None:
+        drawn = [
+            interval_picture(comparison),
+            group_picture(comparison),
+            case_picture(comparison),
+        ]
+    return Section("differences", "Differences", "\n".join(filter(None, drawn)))
 
 
-def _section(name: str, markdown: Sequence[str], *, kind: str = "", folded: bool = False) -> str:
-    """Return one section; `folded` keeps a long one closed until somebody opens it."""
+def _section(name: str, markdown: Sequence[str], *, folded: bool = False) -> Section:
     if not markdown:
-        return ""
-    heading, rest = markdown[0].lstrip("# "), "\n".join(markdown[1:])
-    level = "h1" if name == "verdict" else "h2"
-    title = f"<{level}>{_inline(heading)}</{level}>"
-    body = _TABLE.sub(_scrollable, _parser().render(rest)).rstrip("\n")
-    opening = f'<section id="{name}"{f" class={chr(34)}{kind}{chr(34)}" if kind else ""}>'
-    if folded:
-        return f"{opening}\n<details>\n<summary>{title}</summary>\n{body}\n</details>\n</section>"
-    return f"{opening}\n{title}\n{body}\n</section>"
+        return Section(name, "", "")
+    heading = markdown[0].lstrip("# ")
+    return Section(name, inline_html(heading), tables_html(markdown[1:], heading), folded)
 
 
-def _scrollable(found: re.Match[str]) -> str:
-    return f'<div class="wide" tabindex="0" role="region" aria-label="Table">{found[0]}</div>'
-
-
-def _inline(markdown: str) -> str:
-    return _parser().renderInline(markdown)
-
-
-def _parser() -> MarkdownIt:
-    parser = MarkdownIt("commonmark", {"html": False}).enable("table")
-    return parser.disable(["link", "image", "autolink", "reference", "html_block", "html_inline"])
+def _rendered(section: Section) -> str:
+    opening = f'<section id="{section.name}" aria-labelledby="{section.name}-title">'
+    title = f'<h2 id="{section.name}-title">{section.title}</h2>'
+    if section.folded:
+        return "\n".join(
+            [
+                opening,
+                '<details class="part">',
+                f"<summary>{title}</summary>",
+                section.body,
+                "</details>",
+                "</section>",
+            ]
+        )
+    return "\n".join([opening, title, section.body, "</section>"])

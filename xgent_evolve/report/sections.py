@@ -182,7 +182,7 @@ def attempt_section(document: Document) -> list[str]:
             cell(attempt["cause"]),
             cell(attempt["exit_code"]),
             seconds(attempt["duration_s"]),
-            _tokens_cell(find_part(attempt, "tokens")),
+            tokens_cell(find_part(attempt, "tokens")),
         ]
         for attempt in parts(document, "attempts")
     ]
@@ -266,7 +266,8 @@ def _auxiliary(used: Document) -> str:
     )
 
 
-def _tokens_cell(tokens: Document | None) -> str:
+def tokens_cell(tokens: Document | None) -> str:
+    """Return one attempt's tokens for a table."""
     return DASH if tokens is None else f"{_sum(tokens['input'])} / {_sum(tokens['output'])}"
 
 
