@@ -1,29 +1,34 @@
 """Find out whether a host can do what a JobSpec needs, and what earlier runs left there.
 
-Nothing is paid for and nothing is changed on the host beyond the verified Codex install.
+Nothing is paid for, and nothing is changed on the host beyond the verified Codex install and the
+cache of what images hold: the check of the sandbox runs in a container that is removed again.
 """
 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from xgent_evolve.api.interrupt import run_interruptible
+from xgent_evolve.api.sandbox_probe import probe_sandbox
 from xgent_evolve.canonical import Json
+from xgent_evolve.engine.preflight import host_document, host_facts
 from xgent_evolve.errors import XgentError
 from xgent_evolve.execution.events import Observer, Silent, Story
 from xgent_evolve.freeze.code import payload_files
+from xgent_evolve.harbor.sandbox import SandboxReport
+from xgent_evolve.remote.fitness import advice, check_host, check_image
 from xgent_evolve.remote.host import Host
 from xgent_evolve.remote.preflight import (
-    HostReport,
-    check_engine,
-    check_image,
+    CodexInstall,
     install_codex,
     probe_host,
     require_own_login,
 )
+from xgent_evolve.remote.report import HostReport
 from xgent_evolve.remote.ssh import address
+from xgent_evolve.spec.cases import Case
 from xgent_evolve.spec.job_spec import JobSpec
 from xgent_evolve.spec.load import load_spec
 
@@ -32,10 +37,12 @@ from xgent_evolve.spec.load import load_spec
 class Finding:
     """One thing that was looked at."""
 
-    name: str
-    error: XgentError | None
+    name: str = ""
+    error: XgentError | None = None
     """What is wrong, with its cure; None when it is fine."""
     detail: str = ""
+    advice: tuple[str, ...] = ()
+    """What is worth knowing although it is fine."""
 
     def document(self) -> dict[str, Json]:
         """Return the JSON form."""
@@ -43,8 +50,11 @@ class Finding:
             "name": self.name,
             "ok": self.error is None,
             "detail": self.detail,
+            "advice": list(self.advice),
             "code": None if self.error is None else self.error.code,
             "message": None if self.error is None else self.error.message,
+            "expected": None if self.error is None else self.error.expected,
+            "found": None if self.error is None else self.error.found,
             "fix": None if self.error is None else self.error.fix,
         }
 
@@ -56,10 +66,27 @@ class Diagnosis:
     findings: tuple[Finding, ...]
     residue: tuple[dict[str, Json], ...] | None
     """Containers, volumes and directories that carry our label; None when nobody could look."""
+    report: HostReport | None = None
+    """What the host said of itself."""
+    codex: CodexInstall | None = None
+    """The verified install."""
+    sandboxes: dict[str, SandboxReport] = field(default_factory=dict[str, SandboxReport])
+    """What was found in a container, by image."""
 
     def failed(self) -> list[Finding]:
         """Return the findings that stand in the way."""
         return [finding for finding in self.findings if finding.error is not None]
+
+    def document(self) -> dict[str, Json]:
+        """Return the JSON form: one report for the host."""
+        host = None if self.report is None else host_document(self.report, self.codex)
+        return {
+            "type": "diagnosis",
+            "findings": [finding.document() for finding in self.findings],
+            "host": host,
+            "sandboxes": {name: found.document() for name, found in self.sandboxes.items()},
+            "residue": None if self.residue is None else list(self.residue),
+        }
 
 
 def doctor(spec_path: Path, *, observer: Observer | None = None) -> Diagnosis:
@@ -108,52 +135,102 @@ def host_of_spec(spec: JobSpec, observer: Observer) -> Host:
 
 
 async def _examine(spec: JobSpec, observer: Observer) -> Diagnosis:
-    runtime = spec.runtime
     host = host_of_spec(spec, observer)
-    findings: list[Finding] = []
-    residue: tuple[dict[str, Json], ...] | None = None
-
-    async def look(name: str, work: Callable[[], Awaitable[str]]) -> bool:
-        observer.tell(Story(f"looking at {name}"))
-        try:
-            findings.append(Finding(name, None, await work()))
-        except XgentError as error:
-            findings.append(Finding(name, error))
-        return findings[-1].error is None
-
-    report: list[HostReport] = []
-
-    async def connection() -> str:
-        await host.connect()
-        return f"{address(runtime.ssh)}, host key as recorded"
-
-    async def facts() -> str:
-        report.append(await probe_host(host, runtime, spec.cases))
-        found = report[0]
-        return f"engine {found.engine.version} at {found.socket}, Python {found.python}"
-
-    async def fitness() -> str:
-        check_engine(report[0], runtime)
-        require_own_login(report[0], spec.budget.max_concurrency)
-        return f"{report[0].architecture}, {report[0].disk_free_bytes >> 20} MiB free"
-
-    async def codex() -> str:
-        _, manifest = await install_codex(host, runtime.codex)
-        return f"Codex {runtime.codex.version}, manifest {str(manifest['manifest_sha256'])[:12]}"
-
     try:
-        if await look("connection", connection) and await look("engine", facts):
-            await look("host", fitness)
-            for case in spec.cases:
-
-                async def image(case_id: str = case.id) -> str:
-                    chosen = next(item for item in spec.cases if item.id == case_id)
-                    check_image(report[0], chosen)
-                    return chosen.image
-
-                await look(f"image of case {case.id}", image)
-            await look("codex", codex)
-            residue = tuple(await host.residue(report[0].socket))
+        return await _Examination(spec, host, observer).carry_out()
     finally:
         await host.close()
-    return Diagnosis(tuple(findings), residue)
+
+
+@dataclass(slots=True)
+class _Examination:
+    """Looks at one thing after the other; what depends on something that failed is left out."""
+
+    spec: JobSpec
+    host: Host
+    observer: Observer
+    findings: list[Finding] = field(default_factory=list[Finding])
+    sandboxes: dict[str, SandboxReport] = field(default_factory=dict[str, SandboxReport])
+    _report: HostReport | None = None
+    _codex: CodexInstall | None = None
+
+    @property
+    def report(self) -> HostReport:
+        """What the host said; asked for only after it did."""
+        assert self._report is not None  # noqa: S101
+        return self._report
+
+    async def carry_out(self) -> Diagnosis:
+        """Look at everything."""
+        residue: tuple[dict[str, Json], ...] | None = None
+        if await self._look("connection", self._connection) and await self._look(
+            "engine", self._engine
+        ):
+            await self._look("host", self._fitness)
+            usable = {
+                case.image: case
+                for case in reversed(self.spec.cases)
+                if await self._look(f"image of case {case.id}", lambda case=case: self._image(case))
+            }
+            if await self._look("codex", self._install):
+                for case in reversed(usable.values()):
+                    await self._look(
+                        f"sandbox in {case.image[:19]}", lambda case=case: self._sandbox(case)
+                    )
+            residue = tuple(await self.host.residue(self.report.socket))
+        return Diagnosis(
+            tuple(self.findings), residue, self._report, self._codex, dict(self.sandboxes)
+        )
+
+    async def _look(self, name: str, work: Callable[[], Awaitable[Finding]]) -> bool:
+        self.observer.tell(Story(f"looking at {name}"))
+        try:
+            found = await work()
+        except XgentError as error:
+            found = Finding(error=error)
+        self.findings.append(replace(found, name=name))
+        return found.error is None
+
+    async def _connection(self) -> Finding:
+        await self.host.connect()
+        return Finding(detail=f"{address(self.spec.runtime.ssh)}, host key as recorded")
+
+    async def _engine(self) -> Finding:
+        self._report = found = await probe_host(self.host, self.spec.runtime, self.spec.cases)
+        security = ", ".join(found.engine.security) or "none"
+        return Finding(
+            detail=f"engine {found.engine.version} at {found.socket}, security: {security};"
+            f" Python {found.python}"
+        )
+
+    async def _fitness(self) -> Finding:
+        check_host(self.report, self.spec.runtime)
+        require_own_login(self.report, self.spec.budget.max_concurrency)
+        found = self.report
+        return Finding(
+            detail=f"{found.architecture}, kernel {found.kernel.release},"
+            f" {found.cpus} CPUs, {found.memory_bytes >> 20} MiB memory,"
+            f" {found.disk.disk_free_bytes >> 20} MiB and {found.disk.inodes_free} inodes free,"
+            f" clock {found.clock_skew_ms / 1000:+.1f} s",
+            advice=tuple(advice(found, self.spec.runtime, self.spec.cases)),
+        )
+
+    async def _image(self, case: Case) -> Finding:
+        check_image(self.report, case)
+        return Finding(detail=case.image)
+
+    async def _install(self) -> Finding:
+        self._codex = await install_codex(self.host, self.spec.runtime.codex)
+        return Finding(
+            detail=f"Codex {self._codex.version}, binary {self._codex.binary_sha256[:12]},"
+            f" manifest {self._codex.manifest_sha256[:12]}"
+            f" ({'as published' if self._codex.pinned else 'not pinned for this architecture'})"
+        )
+
+    async def _sandbox(self, case: Case) -> Finding:
+        assert self._codex is not None  # noqa: S101 - it is looked at only after the install
+        facts = host_facts(self.report, self._codex.directory)
+        found = await probe_sandbox(self.host, self.spec, case, facts, self.observer)
+        self.sandboxes[case.image] = found
+        said = [f"{name} {value}" for name, value in sorted(found.facts.items())]
+        return Finding(detail=f"{len(found.checks)} checks hold; " + ", ".join(said))

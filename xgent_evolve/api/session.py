@@ -18,7 +18,7 @@ from xgent_evolve.execution.executor import Executor
 from xgent_evolve.execution.facts import Finished, Frozen, Ledger, parse_fact
 from xgent_evolve.freeze.protocol import Protocol
 from xgent_evolve.remote.host import Host
-from xgent_evolve.remote.preflight import HostState
+from xgent_evolve.remote.report import HostState
 from xgent_evolve.store.journal import Fact, Journal, read_facts
 from xgent_evolve.store.rundir import RunDir
 from xgent_evolve.store.task_checks import TaskChecks, no_task_checks, user_task_checks

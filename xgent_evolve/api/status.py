@@ -5,14 +5,18 @@ It works while a controller is at work, after it died, and on a copy of the dire
 
 from __future__ import annotations
 
+import json
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal
+from typing import Literal, cast
 
 from xgent_evolve.api.session import open_rundir, read_ledger
 from xgent_evolve.canonical import Json
+from xgent_evolve.execution.executor import load_artifacts
 from xgent_evolve.execution.facts import Intent, Ledger
+from xgent_evolve.harbor.outcome import file_content
+from xgent_evolve.harbor.sandbox import SandboxReport, read_report
 from xgent_evolve.store.lock import Holder, find_holder
 from xgent_evolve.store.rundir import RunDir
 
@@ -45,6 +49,10 @@ class RunStatus:
     """Agent executions that were registered."""
     max_trials: int
     next_step: str
+    host: dict[str, Json] | None = None
+    """What the host was found to be (host.json); None before the first execution."""
+    sandboxes: dict[str, SandboxReport] = field(default_factory=dict[str, SandboxReport])
+    """What each check of the sandbox found, by slot and attempt."""
 
     def counts(self) -> dict[str, int]:
         """Return how many executions are in each phase."""
@@ -64,6 +72,8 @@ class RunStatus:
             "counts": dict(self.counts()),
             "trials_spent": self.trials_spent,
             "max_trials": self.max_trials,
+            "host": self.host,
+            "sandboxes": {name: found.document() for name, found in self.sandboxes.items()},
             "executions": [
                 {
                     "execution": item.intent.uuid,
@@ -103,7 +113,29 @@ def status(rundir_path: Path) -> RunStatus:
         trials_spent=ledger.count("agent") + ledger.count("login"),
         max_trials=protocol.spec.budget.max_trials,
         next_step=next_step(stage, rundir.path, ledger),
+        host=read_host(rundir),
+        sandboxes=read_sandboxes(rundir, ledger),
     )
+
+
+def read_host(rundir: RunDir) -> dict[str, Json] | None:
+    """Return the content of host.json, or None when there is none that can be read."""
+    try:
+        return cast("dict[str, Json]", json.loads(rundir.host_path.read_bytes()))
+    except (OSError, ValueError):
+        return None
+
+
+def read_sandboxes(rundir: RunDir, ledger: Ledger) -> dict[str, SandboxReport]:
+    """Return what the captured checks of the sandbox printed. Raises StoreError."""
+    found: dict[str, SandboxReport] = {}
+    for uuid, captured in ledger.captured.items():
+        intent = ledger.intents[uuid]
+        if intent.kind == "probe":
+            artifacts = load_artifacts(rundir, captured.artifacts)
+            printed = file_content(artifacts, "stdout", rundir.blobs.get) or b""
+            found[f"{intent.slot}#{intent.attempt}"] = read_report(printed)
+    return found
 
 
 def stage_of(ledger: Ledger, holder: Holder | None) -> Stage:

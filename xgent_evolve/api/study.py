@@ -25,7 +25,7 @@ from xgent_evolve.api.status import write_state
 from xgent_evolve.canonical import digest_bytes
 from xgent_evolve.engine.run import Run
 from xgent_evolve.engine.task_memory import TaskMemory
-from xgent_evolve.errors import InvalidError, RefusedError, RemoteError, TrialError
+from xgent_evolve.errors import HostError, InvalidError, RefusedError, RemoteError, TrialError
 from xgent_evolve.execution.events import Observer, Silent, Story
 from xgent_evolve.execution.executor import gap_error
 from xgent_evolve.execution.facts import Finished, Frozen, Ledger, fact_document
@@ -293,15 +293,17 @@ def first_cause(group: BaseExceptionGroup[BaseException]) -> BaseException:
 
 
 def require_results(document: Document, rundir: Path) -> None:
-    """Say with an exit code that a task cannot be used, or that some trial has no result.
+    """Say with an exit code that the study cannot be carried out, or that a trial has no result.
 
     The report is written all the same.
 
     Raises:
+        HostError: E_REMOTE_SANDBOX, in a smoke.
         TaskCheckError: E_SPEC_TASK_ORACLE, in a smoke.
         TrialError: E_TRIAL_BAD_REWARD: verifiers left no usable reward; E_TRIAL_INFRA.
 
     """
+    require_sandboxes(document, rundir)
     require_sound(smoke_checks(document))
     last: dict[tuple[str, ...], Document] = {}
     for row in parts(document, "attempts"):
@@ -316,6 +318,28 @@ def require_results(document: Document, rundir: Path) -> None:
             where=f"{rundir}: {condition}/{case}/{repeat}/{kind}, attempt {row['attempt']}",
             found=str(row["cause"]),
             fix=f"read {rundir / 'report.md'}; the evidence counts these trials as missing",
+        )
+
+
+def require_sandboxes(document: Document, rundir: Path) -> None:
+    """Require that the sandbox held for every case of a smoke.
+
+    Raises:
+        HostError: E_REMOTE_SANDBOX, with what the first failing check said.
+
+    """
+    probes = [(str(case["case"]), part(case, "probe")) for case in parts(document, "smoke")]
+    failed = [(name, probe) for name, probe in probes if probe["status"] != "passed"]
+    if failed:
+        name, probe = failed[0]
+        raise HostError(
+            f"the agent's sandbox does not hold for {len(failed)} of {len(probes)} cases; the"
+            " report is written",
+            code="E_REMOTE_SANDBOX",
+            where=f"{rundir}: case {name}",
+            expected="user namespaces, and a shell that sees its workspace and nothing else",
+            found=str(probe["detail"]),
+            fix="see docs/isolation.md for what host and image must allow, then start another run",
         )
 
 

@@ -35,13 +35,7 @@ def doctor(
             return
         found = examination.doctor(spec, observer=observer)
     if as_json:
-        say_json(
-            {
-                "type": "diagnosis",
-                "findings": [finding.document() for finding in found.findings],
-                "residue": None if found.residue is None else list(found.residue),
-            }
-        )
+        say_json(found.document())
     else:
         say("\n".join(diagnosis_lines(found, spec)))
     for finding in found.failed():
@@ -57,7 +51,10 @@ def diagnosis_lines(found: Diagnosis, spec: Path) -> list[str]:
         what = finding.detail if finding.error is None else finding.error.message
         lines.append(f"{mark}  {finding.name}: {what}")
         if finding.error is not None:
+            if finding.error.found:
+                lines.append(f"      found: {finding.error.found}")
             lines.append(f"      fix: {finding.error.fix}")
+        lines += [f"note  {finding.name}: {text}" for text in finding.advice]
     if found.residue:
         lines.append(f"{len(found.residue)} pieces of earlier runs lie on the host:")
         lines += [

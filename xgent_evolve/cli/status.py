@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 
@@ -39,6 +39,7 @@ def status_lines(found: RunStatus) -> list[str]:
         f"stage       {found.stage}{by}",
         f"executions  {counts}",
         f"trials      {found.trials_spent} of {found.max_trials} spent",
+        *host_lines(found),
     ]
     lines += [
         f"{item.phase:<12}{item.intent.slot} #{item.intent.attempt}  {item.intent.uuid}"
@@ -46,3 +47,20 @@ def status_lines(found: RunStatus) -> list[str]:
         if item.phase not in ("cleaned", "resolved")
     ]
     return [*lines, f"next        {found.next_step}"]
+
+
+def host_lines(found: RunStatus) -> list[str]:
+    """Return what the host was found to be; nothing before it was visited."""
+    lines: list[str] = []
+    if found.host is not None:
+        engine = cast("dict[str, str]", found.host["engine"])
+        codex = cast("dict[str, str]", found.host["codex"])
+        lines.append(
+            f"host        {found.host['architecture']}, engine {engine['version']},"
+            f" Codex {codex['version']} (binary {codex['binary_sha256'][:12]})"
+        )
+    for name, sandbox in found.sandboxes.items():
+        wrong = [check for check, held in sandbox.checks.items() if not held]
+        held = f"{len(sandbox.checks) - len(wrong)} of {len(sandbox.checks)} checks hold"
+        lines.append(f"sandbox     {name}: {held}{': not ' if wrong else ''}{', '.join(wrong)}")
+    return lines

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import dataclass, field
+from typing import cast
 
-from xgent_evolve.canonical import canonical_bytes
+from xgent_evolve.canonical import Json, canonical_bytes
 from xgent_evolve.errors import DriftError
 from xgent_evolve.execution.events import Observer, Story
 from xgent_evolve.execution.executor import Executor
@@ -13,14 +14,38 @@ from xgent_evolve.execution.facts import Preflight, fact_document
 from xgent_evolve.freeze.protocol import Protocol
 from xgent_evolve.harbor.inputs import HostFacts, ImageFacts
 from xgent_evolve.harbor.requests import Planner
+from xgent_evolve.remote.fitness import has_apparmor
 from xgent_evolve.remote.preflight import (
-    has_security,
+    CodexInstall,
     image_path,
     inspect_host,
     install_codex,
     require_own_login,
 )
+from xgent_evolve.remote.report import HostReport
 from xgent_evolve.store.rundir import RunDir
+
+
+def host_facts(report: HostReport, tool: str) -> HostFacts:
+    """Return what requests depend on; `tool` is the verified install below the remote root."""
+    return HostFacts(
+        socket=report.socket,
+        engine_id=report.engine.id,
+        tool=tool,
+        apparmor=has_apparmor(report),
+        images={
+            name: ImageFacts(id=image.id, path=image_path(image))
+            for name, image in report.images.items()
+            if image is not None
+        },
+    )
+
+
+def host_document(report: HostReport, codex: CodexInstall | None) -> dict[str, Json]:
+    """Return all that is known of a host: the content of host.json."""
+    document = cast("dict[str, Json]", report.model_dump(mode="json"))
+    install = None if codex is None else {**codex._asdict()}
+    return {"type": "xgent-evolve/host/1", **document, "codex": install}
 
 
 @dataclass(slots=True)
@@ -58,28 +83,20 @@ class Preflighter:
         self.observer.tell(Story(f"checking the host {spec.runtime.ssh.host}"))
         report = await inspect_host(host, spec.runtime, spec.cases)
         require_own_login(report, spec.budget.max_concurrency)
-        tool, manifest = await install_codex(host, spec.runtime.codex)
+        codex = await install_codex(host, spec.runtime.codex)
         frozen = canonical_bytes(report.state().model_dump(mode="json"))
         digest = await asyncio.to_thread(self.rundir.blobs.put, frozen)
-        fact = Preflight(facts=digest, tool_manifest_sha256=str(manifest["manifest_sha256"]))
+        fact = Preflight(facts=digest, tool_manifest_sha256=codex.manifest_sha256)
         known = self.executor.ledger.preflight
         if known is None:
+            found = host_document(report, codex)
+            await asyncio.to_thread(self.rundir.write_host, found)
             await self.executor.journal.append_soon(fact_document(fact))
             self.executor.ledger.apply(fact)
         elif known != fact:
             raise self._drift(known, fact)
         self.executor.socket = report.socket
-        facts = HostFacts(
-            socket=report.socket,
-            engine_id=report.engine.id,
-            tool=tool,
-            apparmor=has_security(report, "apparmor"),
-            images={
-                name: ImageFacts(id=image.id, path=image_path(image))
-                for name, image in report.images.items()
-                if image is not None
-            },
-        )
+        facts = host_facts(report, codex.directory)
         return Planner(self.protocol, self.rundir.blobs, self.rundir.run_id, facts)
 
     def _drift(self, known: Preflight, found: Preflight) -> DriftError:

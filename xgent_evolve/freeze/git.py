@@ -239,10 +239,12 @@ def _command(arguments: Sequence[str]) -> list[str]:
     return ["git", "--no-pager", *options, *arguments]
 
 
+_INHERITED = ("PATH", "HOME", "TMPDIR", "LD_LIBRARY_PATH", "DEVELOPER_DIR")
+
+
 def _environment(root: Path) -> dict[str, str]:
-    """Return the environment of a git process: the caller's without its GIT_ variables."""
-    inherited = {name: text for name, text in os.environ.items() if not name.startswith("GIT_")}
-    return inherited | {
+    """Return the environment of a git process: what starting a program needs, and no credential."""
+    return {name: os.environ[name] for name in _INHERITED if name in os.environ} | {
         "LC_ALL": "C",
         "GIT_OPTIONAL_LOCKS": "0",
         "GIT_CONFIG_NOSYSTEM": "1",

@@ -165,39 +165,18 @@ def profile_name(uuid: str) -> str:
 def exec_command(runtime: Runtime, workdir: str) -> bytes:
     """Return the command that runs one Codex turn on the prompt from stdin."""
     model = runtime.model or "none"
-    return _driver(
-        runtime,
-        workdir,
-        ["exec", "--strict-config", "--json", "--skip-git-repo-check", "-m", model, "-"],
-    )
+    words = ["exec", "--strict-config", "--json", "--skip-git-repo-check", "-m", model, "-"]
+    return f"cd {shlex.quote(workdir)} && exec {driver(runtime, words)}\n".encode()
 
 
-def probe_command(runtime: Runtime, workdir: str, profile: str) -> bytes:
-    """Return the command that proves the sandbox without a model.
-
-    Inside the profile: the public input can be read, the workspace can be written, and neither the
-    driver's home nor the control files exist.
-    """
-    script = (
-        "PATH=/usr/bin:/bin && "
-        f"test -r {TASK_INPUT}/task/instruction.md && "
-        f"test ! -e {CREDENTIAL} && test ! -e {CODEX_HOME}/config.toml && "
-        "test ! -e /xgent/plan.sh && "
-        "echo probe > .xgent-probe && rm .xgent-probe && "
-        "! (exec 3<>/dev/tcp/127.0.0.1/9) 2>/dev/null && echo sandbox-ok"
-    )
-    return _driver(runtime, workdir, ["sandbox", "-P", profile, "--", "/bin/sh", "-c", script])
-
-
-def _driver(runtime: Runtime, workdir: str, arguments: list[str]) -> bytes:
-    """Return a script that runs Codex with an environment of exactly these variables."""
+def driver(runtime: Runtime, arguments: list[str]) -> str:
+    """Return shell text that runs Codex with an environment of exactly these variables."""
     environment = {"HOME": HOME, "CODEX_HOME": CODEX_HOME, "PATH": "/nonexistent"}
     if runtime.model_proxy:
         for name in ("http_proxy", "https_proxy", "HTTP_PROXY", "HTTPS_PROXY"):
             environment[name] = runtime.model_proxy
     words = ["env", "-i", *(f"{key}={value}" for key, value in environment.items())]
-    command = shlex.join([*words, BINARY, *arguments])
-    return f"cd {shlex.quote(workdir)} && exec {command}\n".encode()
+    return shlex.join([*words, BINARY, *arguments])
 
 
 PREPARE = f"""\

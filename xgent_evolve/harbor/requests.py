@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from xgent_evolve.canonical import Json
 from xgent_evolve.freeze.protocol import FrozenCase, FrozenCondition, Protocol
-from xgent_evolve.harbor import codex, visibility
+from xgent_evolve.harbor import codex, sandbox, visibility
 from xgent_evolve.harbor.inputs import HostFacts, Inputs
 from xgent_evolve.harbor.request import (
     Capture,
@@ -72,8 +72,12 @@ class Planner:
         inputs = Inputs(self.blobs)
         inputs.add_bundle(f"{codex.TASK_INPUT}/task", case.public)
         inputs.add_file("/xgent/codex-home/config.toml", codex.probe_toml(profile))
-        command = codex.probe_command(
-            self.protocol.spec.runtime, self._case(case).repo_path, profile
+        spec_case = self._case(case)
+        command = sandbox.probe_command(
+            self.protocol.spec.runtime,
+            spec_case.repo_path,
+            profile,
+            path=self.host.images[spec_case.image].path,
         )
         self._control(inputs, command, 60, credential=False)
         workspace = self._workspace(inputs, case, condition, owner=codex.USER)

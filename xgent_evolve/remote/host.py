@@ -102,6 +102,7 @@ class Host:
         socket: str | None,
         images: list[str],
         *,
+        networks: list[str],
         credential_file: str | None = None,
     ) -> Json:
         """Return the host's facts; nothing is changed there, and no credential comes back."""
@@ -109,6 +110,7 @@ class Host:
             "docker_path": docker_path,
             "socket": socket,
             "images": cast("Json", images),
+            "networks": cast("Json", networks),
             "credential_file": credential_file,
         }
         return await self._call("probe", document)

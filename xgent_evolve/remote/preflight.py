@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import posixpath
+import time
 from collections.abc import Sequence
-from typing import Literal, NamedTuple
+from typing import NamedTuple, cast
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import ValidationError
 
 from xgent_evolve.canonical import Json
 from xgent_evolve.errors import AuthorityError, HostError
+from xgent_evolve.remote.fitness import check_host, check_image
 from xgent_evolve.remote.host import Host
+from xgent_evolve.remote.report import HostReport, ImageReport
 from xgent_evolve.spec.models_v1 import Case, Codex, HostFile, Runtime
-
-MIN_DISK_FREE_BYTES = 1 << 30
 
 CODEX_PACKAGE = "@openai/codex"
 
@@ -50,64 +51,15 @@ _PACKAGES = {
 """By Codex version and the engine's architecture."""
 
 
-class Fact(BaseModel):
-    """Base of what the host reports; unknown fields are ignored, known ones are checked."""
-
-    model_config = ConfigDict(extra="ignore", frozen=True, strict=True)
-
-
-class ImageReport(Fact):
-    """One image on the host."""
-
-    id: str
-    digests: list[str]
-    architecture: str
-    os: str
-    env: list[str]
-
-
-class EngineReport(Fact):
-    """The engine."""
-
-    version: str
-    api: str
-    architecture: str
-    security: list[str]
-    storage: str
-    id: str
-
-
-class HostState(Fact):
-    """The part of a host's report that must not change during a run."""
-
-    python: str
-    architecture: str
-    socket: str
-    engine: EngineReport
-    images: dict[str, ImageReport | None]
-
-
-class HostReport(HostState):
-    """All that `probe` found."""
-
-    disk_free_bytes: int
-    refreshable_login: bool = False
-    """Whether the credential file is a login with a refresh token, which works once."""
-
-    def state(self) -> HostState:
-        """Return what must not change."""
-        return HostState.model_validate(self.model_dump())
-
-
 async def inspect_host(host: Host, runtime: Runtime, cases: Sequence[Case]) -> HostReport:
     """Ask the host what it is and compare it with what the JobSpec needs.
 
     Raises:
-        HostError: E_REMOTE_ENGINE_VERSION, E_REMOTE_PLATFORM, E_REMOTE_IMAGE, E_REMOTE_DISK.
+        HostError: as `check_host` and `check_image` say.
 
     """
     report = await probe_host(host, runtime, cases)
-    check_engine(report, runtime)
+    check_host(report, runtime)
     for case in cases:
         check_image(report, case)
     return report
@@ -122,85 +74,25 @@ async def probe_host(host: Host, runtime: Runtime, cases: Sequence[Case]) -> Hos
     """
     images = sorted({case.image for case in cases})
     source = runtime.authentication
+    asked = time.time()
     answer = await host.probe(
         runtime.docker.path,
         runtime.docker.socket,
         images,
+        networks=[runtime.network],
         credential_file=source.path if isinstance(source, HostFile) else None,
     )
+    # The host reads its clock at some moment between question and answer.
+    meanwhile_ms = int((asked + time.time()) * 500)
     try:
-        return HostReport.model_validate(answer)
+        report = HostReport.model_validate(answer)
     except ValidationError as error:
         raise HostError(
             f"the engine's facts are not understood: {error.error_count()} fields",
             where=f"host {runtime.ssh.host}",
             fix="report the engine and its version to the authors",
         ) from error
-
-
-def check_engine(report: HostReport, runtime: Runtime) -> None:
-    """Compare engine version, architecture and free disk with what is needed."""
-    where = f"host {runtime.ssh.host}"
-    wanted = runtime.docker.version.split(".")
-    if report.engine.version.split("+")[0].split(".")[: len(wanted)] != wanted:
-        raise HostError(
-            "the engine has another version",
-            code="E_REMOTE_ENGINE_VERSION",
-            where=f"{where}: runtime.docker.version",
-            expected=runtime.docker.version,
-            found=report.engine.version,
-            fix="set runtime.docker.version to the engine that you mean to use",
-        )
-    if report.architecture != runtime.codex.architecture:
-        raise HostError(
-            "the host has another CPU architecture",
-            code="E_REMOTE_PLATFORM",
-            where=f"{where}: runtime.codex.architecture",
-            expected=runtime.codex.architecture,
-            found=report.architecture,
-            fix="set runtime.codex.architecture to the engine's native architecture",
-        )
-    if report.disk_free_bytes < MIN_DISK_FREE_BYTES:
-        raise HostError(
-            "the host's disk is nearly full",
-            code="E_REMOTE_DISK",
-            where=f"{where}: {runtime.remote_root}",
-            expected=f"at least {MIN_DISK_FREE_BYTES} bytes free",
-            found=f"{report.disk_free_bytes} bytes",
-            fix="free some space; then resume",
-        )
-
-
-def check_image(report: HostReport, case: Case) -> None:
-    """Require that the case's image is on the host, with that digest and platform."""
-    found = report.images.get(case.image)
-    where = f"case {case.id}: image"
-    if found is None or not _same_image(case.image, found):
-        raise HostError(
-            "the image is not on the host",
-            code="E_REMOTE_IMAGE",
-            where=where,
-            expected=case.image,
-            found="nothing of that digest" if found is None else found.id,
-            fix=f"on the host: docker pull {case.image}, or correct the digest in the JobSpec",
-        )
-    platform = f"{found.os}/{found.architecture}"
-    if platform != case.platform:
-        raise HostError(
-            "the image is for another platform",
-            code="E_REMOTE_PLATFORM",
-            where=where,
-            expected=case.platform,
-            found=platform,
-            fix="use the image of that platform",
-        )
-
-
-def _same_image(reference: str, found: ImageReport) -> bool:
-    if "@" in reference:
-        digest = reference.partition("@")[2]
-        return any(item.endswith("@" + digest) for item in found.digests)
-    return found.id == reference
+    return report.model_copy(update={"clock_skew_ms": report.clock_ms - meanwhile_ms})
 
 
 def require_own_login(report: HostReport, max_concurrency: int) -> None:
@@ -222,8 +114,23 @@ def require_own_login(report: HostReport, max_concurrency: int) -> None:
         )
 
 
-async def install_codex(host: Host, codex: Codex) -> tuple[str, dict[str, Json]]:
-    """Install or verify Codex on the host; return its directory below the root and its manifest.
+class CodexInstall(NamedTuple):
+    """The verified install of Codex on a host."""
+
+    version: str
+    """Codex CLI version."""
+    directory: str
+    """Its directory below the remote root."""
+    manifest_sha256: str
+    """Hash of the manifest of all its files."""
+    binary_sha256: str
+    """Hash of the program itself."""
+    pinned: bool
+    """Whether this version of xgent-evolve knows the manifest of the published package."""
+
+
+async def install_codex(host: Host, codex: Codex) -> CodexInstall:
+    """Install or verify Codex on the host.
 
     Raises:
         HostError: E_REMOTE_PLATFORM: no pinned package for that architecture.
@@ -251,7 +158,13 @@ async def install_codex(host: Host, codex: Codex) -> tuple[str, dict[str, Json]]
         "registry": codex.registry,
     }
     manifest = await host.install(document)
-    return posixpath.join("tools", name, "tree"), manifest
+    return CodexInstall(
+        version=codex.version,
+        directory=posixpath.join("tools", name, "tree"),
+        manifest_sha256=str(manifest["manifest_sha256"]),
+        binary_sha256=cast("dict[str, str]", manifest["files"])["bin/codex"],
+        pinned=pinned.manifest_sha256 is not None,
+    )
 
 
 def image_path(report: ImageReport) -> str:
@@ -261,11 +174,3 @@ def image_path(report: ImageReport) -> str:
         if name == "PATH":
             return value
     return "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
-
-
-type Security = Literal["apparmor", "seccomp"]
-
-
-def has_security(report: HostReport, kind: Security) -> bool:
-    """Say whether the engine confines containers with that mechanism."""
-    return any(item.startswith(f"name={kind}") for item in report.engine.security)

@@ -5,6 +5,7 @@
       protocol.json          the frozen study
       bundles/ blobs/        content-addressed bytes
       journal.jsonl          the truth
+      host.json              what the host was found to be before the first execution
       state.json             a view of the journal; safe to delete
       results.jsonl          one row per attempt, failures included
       executions/<uuid>/     intent.json, remote.json, artifacts.json
@@ -190,6 +191,11 @@ class RunDir:
         return self.path / "journal.jsonl"
 
     @property
+    def host_path(self) -> Path:
+        """What the host was found to be, once it was visited for the first execution."""
+        return self.path / "host.json"
+
+    @property
     def state_path(self) -> Path:
         """A view of the journal, for other programs."""
         return self.path / "state.json"
@@ -246,11 +252,13 @@ class RunDir:
             )
         write_durable(self.protocol_path, content)
 
+    def write_host(self, host: dict[str, Json]) -> None:
+        """Write host.json in one step. Raises StoreError, or TypeError for a float."""
+        _write_readable(self.host_path, host)
+
     def write_state(self, state: dict[str, Json]) -> None:
         """Replace state.json in one step. Raises StoreError, or TypeError for a float."""
-        canonical_bytes(state)
-        text = json.dumps(state, sort_keys=True, indent=2, ensure_ascii=False)
-        write_durable(self.state_path, text.encode() + b"\n")
+        _write_readable(self.state_path, state)
 
     def append_results(self, rows: Sequence[dict[str, Json]]) -> None:
         """Add rows to results.jsonl, durably; earlier rows are never touched (C1).
@@ -271,6 +279,13 @@ class RunDir:
                 os.close(descriptor)
             # Whoever created the file may have died before this.
             sync_directory(self.path)
+
+
+def _write_readable(path: Path, document: dict[str, Json]) -> None:
+    """Replace a file that people read too."""
+    canonical_bytes(document)
+    text = json.dumps(document, sort_keys=True, indent=2, ensure_ascii=False)
+    write_durable(path, text.encode() + b"\n")
 
 
 def _publish(building: Path, path: Path) -> None:

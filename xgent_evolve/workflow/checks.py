@@ -7,7 +7,8 @@ from typing import Literal
 
 from xgent_evolve.engine.run import Graded, Run
 from xgent_evolve.harbor.artifacts import Artifacts
-from xgent_evolve.harbor.outcome import Broken, Done, log_tail
+from xgent_evolve.harbor.outcome import Broken, Done, file_content, log_tail
+from xgent_evolve.harbor.sandbox import failures, read_report
 from xgent_evolve.measure.outcomes import Unscored
 
 type Verdict = Literal["passed", "failed", "broken", "not_run"]
@@ -38,6 +39,16 @@ def ended(run: Run, artifacts: Artifacts, end: Done | Broken) -> Check:
         return Check("passed", "")
     tail = log_tail(artifacts, run.rundir.blobs.get)[-300:]
     return Check("failed", f"exit code {end.exit_code}: {tail}")
+
+
+def sandbox_held(run: Run, artifacts: Artifacts, end: Done | Broken) -> Check:
+    """Say whether the check of the sandbox ended well, with what does not hold if not."""
+    check = ended(run, artifacts, end)
+    if check.verdict == "broken":
+        return check
+    printed = file_content(artifacts, "stdout", run.rundir.blobs.get) or b""
+    wrong = failures(read_report(printed), run.protocol.spec.runtime)
+    return Check("failed", ", ".join(wrong)) if wrong else check
 
 
 def graded_as(run: Run, graded: Graded, expected: float, what: str) -> Check:

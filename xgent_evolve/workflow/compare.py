@@ -11,7 +11,7 @@ from xgent_evolve.engine.task_memory import TaskMemory
 from xgent_evolve.errors import HostError
 from xgent_evolve.execution.events import Planned
 from xgent_evolve.measure.outcomes import Row
-from xgent_evolve.workflow.checks import ended
+from xgent_evolve.workflow.checks import sandbox_held
 from xgent_evolve.workflow.task_check import EXECUTIONS, find_unknown, require_sound_tasks
 
 
@@ -40,7 +40,7 @@ async def prove_sandbox(run: Run, image: str, case_id: str) -> None:
         slot = Slot("preflight", condition, case_id, repeat, "probe")
         was_recorded = run.is_recorded(slot)
         probe = await run.command(slot, lambda planner, uuid: planner.probe(uuid, arm, case))
-        check = ended(run, probe.artifacts, probe.meaning)
+        check = sandbox_held(run, probe.artifacts, probe.meaning)
         if check.passed:
             return
         if not was_recorded:

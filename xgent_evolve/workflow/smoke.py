@@ -14,7 +14,7 @@ from xgent_evolve.engine.run import Run
 from xgent_evolve.engine.slots import Slot
 from xgent_evolve.engine.task_memory import TaskMemory
 from xgent_evolve.execution.events import Planned
-from xgent_evolve.workflow.checks import Check, ended
+from xgent_evolve.workflow.checks import Check, ended, sandbox_held
 from xgent_evolve.workflow.task_check import EXECUTIONS, TaskCheck, check_task, checked_cases
 
 
@@ -51,7 +51,7 @@ async def check_case(run: Run, memory: TaskMemory, case_id: str, *, login: bool)
     async def probe() -> Check:
         slot = Slot("smoke", condition, case_id, 1, "probe")
         filled = await run.command(slot, lambda planner, uuid: planner.probe(uuid, arm, case))
-        return ended(run, filled.artifacts, filled.meaning)
+        return sandbox_held(run, filled.artifacts, filled.meaning)
 
     async def checked() -> TaskCheck:
         if run.spec_case(case_id).oracle_check == "unchecked":

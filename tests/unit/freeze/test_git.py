@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import shutil
+
 import pytest
 
 from xgent_evolve.errors import DriftError, InvalidError
@@ -91,3 +94,19 @@ def test_the_index_tells_modes_stages_and_sparseness(study, repository):
     study.git("update-index", "--skip-worktree", "src/run.sh")
     entry = next(item for item in repository.index() if item.path == "src/run.sh")
     assert (entry.mode, entry.stage, entry.absent_on_purpose) == (0o100755, 0, True)
+
+
+def test_git_gets_no_credential_of_the_caller(study, tmp_path, monkeypatch):
+    real, log = shutil.which("git"), tmp_path / "environment"
+    fake = tmp_path / "bin" / "git"
+    fake.parent.mkdir()
+    fake.write_text(f'#!/bin/sh\nenv >>{log}\nexec {real} "$@"\n')
+    fake.chmod(0o755)
+    monkeypatch.setenv("PATH", str(fake.parent), prepend=os.pathsep)
+    monkeypatch.setenv("SOME_MODEL_KEY", "a secret")
+    monkeypatch.setenv("GIT_DIR", "/elsewhere")
+    assert Repository.open(study.repo, "spec").find_head()
+    said = log.read_text()
+    assert "GIT_OPTIONAL_LOCKS=0" in said
+    assert "a secret" not in said
+    assert "/elsewhere" not in said

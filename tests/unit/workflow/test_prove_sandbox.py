@@ -29,16 +29,19 @@ class Host:
         known = frozenset(self.recorded)
         spec = SimpleNamespace(
             baseline_condition="baseline",
-            runtime=SimpleNamespace(ssh=SimpleNamespace(host="host")),
+            runtime=SimpleNamespace(ssh=SimpleNamespace(host="host"), apparmor_profile=None),
         )
         protocol = SimpleNamespace(spec=spec, condition=str, case=str)
 
         async def carry_out(slot: Slot, _plan: object) -> object:
             meaning = self.recorded.setdefault(slot.key, self.now)
-            return SimpleNamespace(artifacts=None, meaning=meaning)
+            return SimpleNamespace(artifacts=SimpleNamespace(files={}), meaning=meaning)
 
         return SimpleNamespace(
-            protocol=protocol, command=carry_out, is_recorded=lambda slot: slot.key in known
+            protocol=protocol,
+            command=carry_out,
+            is_recorded=lambda slot: slot.key in known,
+            rundir=SimpleNamespace(blobs=SimpleNamespace(get=None)),
         )
 
     def prove(self) -> None:

@@ -3,8 +3,8 @@
 import json
 import os
 import platform
-import shutil
 import subprocess
+import time
 
 from credentials import read_credential
 from engine import Engine, message_of, quote
@@ -21,7 +21,6 @@ def probe(root, request):
     if status != 200:
         raise RunnerError("E_REMOTE_ENGINE", "version: %s" % message_of(version))
     _, information = engine.call("GET", "/info")
-    usage = shutil.disk_usage(root)
     return {
         "python": platform.python_version(),
         "architecture": platform.machine(),
@@ -34,10 +33,72 @@ def probe(root, request):
             "storage": information.get("Driver", ""),
             "id": information.get("ID", ""),
         },
-        "disk_free_bytes": usage.free,
+        "cpus": information.get("NCPU", 0),
+        "memory_bytes": information.get("MemTotal", 0),
+        "clock_ms": int(time.time() * 1000),
+        "kernel": kernel_facts(),
+        "networks": {name: network_facts(engine, name) for name in request.get("networks", [])},
         "refreshable_login": is_refreshable(request.get("credential_file")),
         "stats": stats(root),
         "images": {name: image_facts(engine, name) for name in request["images"]},
+    }
+
+
+def kernel_facts():
+    """Return what the kernel allows; None where it does not say."""
+    lists = "/proc/sys/fs/binfmt_misc"
+    emulated = [
+        name[len("qemu-") :]
+        for name in (sorted(os.listdir(lists)) if os.path.isdir(lists) else [])
+        if name.startswith("qemu-")
+    ]
+    return {
+        "release": platform.release(),
+        "apparmor": first_line("/sys/module/apparmor/parameters/enabled") == "Y",
+        "apparmor_profiles": apparmor_profiles(),
+        "apparmor_restricts_namespaces": number(
+            "/proc/sys/kernel/apparmor_restrict_unprivileged_userns"
+        ),
+        "max_user_namespaces": number("/proc/sys/user/max_user_namespaces"),
+        "unprivileged_namespaces": number("/proc/sys/kernel/unprivileged_userns_clone"),
+        "emulated": emulated,
+    }
+
+
+def apparmor_profiles():
+    """Return the names of the loaded profiles, or None: only root may ask on most hosts."""
+    try:
+        with open("/sys/kernel/security/apparmor/profiles", encoding="utf-8") as stream:
+            return sorted(line.rsplit(" (", 1)[0] for line in stream if line.strip())
+    except (OSError, ValueError):
+        return None
+
+
+def number(path):
+    """Return the number that a file of the kernel holds, or None."""
+    try:
+        return int(first_line(path))
+    except ValueError:
+        return None
+
+
+def first_line(path):
+    """Return the first line of a small file; empty when it cannot be read."""
+    try:
+        with open(path, encoding="utf-8") as stream:
+            return stream.readline().strip()
+    except (OSError, ValueError):
+        return ""
+
+
+def network_facts(engine, name):
+    """Return what an engine network is, or None when the engine has none of that name."""
+    status, document = engine.call("GET", "/networks/%s" % quote(name))
+    if status != 200:
+        return None
+    return {
+        "driver": document.get("Driver", ""),
+        "internal": bool(document.get("Internal", False)),
     }
 
 
