@@ -209,7 +209,7 @@ def test_any_login_shell_and_an_odd_root_will_do(
 
     def change(document: dict[str, Any]) -> None:
         document["runtime"]["remote_root"] = str(root)
-        document["runtime"]["ssh"] = server.address.model_dump(mode="json") | {"user": name}
+        document["runtime"]["ssh"] = server.address.document() | {"user": name}
 
     spec = smoke.edit(change, "odd.json")
     smoke.call("run", "--spec", spec, "--output", tmp_path / "run")

@@ -239,4 +239,4 @@ def test_more_of_a_known_score_is_never_read_from_an_unscored_row(
 
 def replace_repeats(measurement: Measurement, repeats: int) -> Measurement:
     """The same measurement with another number of repeats."""
-    return measurement.model_copy(update={"repeats": repeats})
+    return measurement.replaced(repeats=repeats)

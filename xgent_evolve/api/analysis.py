@@ -103,9 +103,7 @@ def digests_of(protocol: Protocol) -> Digests:
     """Return everything frozen that decides a score."""
     return Digests(
         conditions=tuple((item.id, item.content) for item in protocol.conditions),
-        cases=tuple(
-            (item.id, digest_json(item.model_dump(mode="json"))) for item in protocol.cases
-        ),
+        cases=tuple((item.id, digest_json(item.document())) for item in protocol.cases),
         payload=digest_json(protocol.payload),
         code=digest_json(protocol.code),
     )

@@ -5,8 +5,6 @@ from __future__ import annotations
 import json
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
-from decimal import Decimal
-from typing import cast
 
 from xgent_evolve.canonical import Json
 from xgent_evolve.cli.output import JsonObject, fault_document, fault_lines
@@ -16,6 +14,7 @@ from xgent_evolve.redact import printable
 from xgent_evolve.spec.bounds import KINDS
 from xgent_evolve.spec.load import LoadedSpec
 from xgent_evolve.spec.locate import JsonPath, path_text
+from xgent_evolve.spec.part import plain_number
 from xgent_evolve.spec.scan import scan
 from xgent_evolve.store.bundles import Blobs, Entry
 
@@ -61,7 +60,7 @@ def preview_document(loaded: LoadedSpec, facts: Preview, blobs: Blobs | None) ->
         "protocol_id": spec.protocol_id,
         "question": spec.question,
         "protocol": facts.protocol.digest(),
-        "configuration": _effective(loaded),
+        "configuration": loaded.spec.document(decimals=plain_number),
         "export": {
             "allowed": spec.authority.export_paths,
             "files": _files_document(facts.exported),
@@ -109,24 +108,13 @@ def _warned(warnings: Sequence[Fault]) -> str:
 def _configuration(loaded: LoadedSpec) -> Iterator[str]:
     """Yield every setting; what the JobSpec does not say is marked as a default."""
     document = scan(loaded.content.decode("utf-8"))
-    leaves = [item for item in _leaves((), _effective(loaded)) if item[0] != ("$schema",)]
+    effective = loaded.spec.document(decimals=plain_number)
+    leaves = [item for item in _leaves((), effective) if item[0] != ("$schema",)]
     names = [path_text(path).removeprefix("$.") for path, _ in leaves]
     width = min(48, max(map(len, names)))
     for (path, value), name in zip(leaves, names, strict=True):
         note = "" if document.holds(path) else "  (default)"
         yield f"  {name:<{width}}  {_value_text(value)}{note}"
-
-
-def _effective(loaded: LoadedSpec) -> Json:
-    """Return the JobSpec with all defaults, as JSON that could be read again."""
-    values = loaded.spec.model_dump(by_alias=True)
-    return cast("Json", json.loads(json.dumps(values, default=_number)))
-
-
-def _number(value: object) -> int | float:
-    if not isinstance(value, Decimal):
-        raise TypeError(type(value).__name__)
-    return int(value) if value == value.to_integral_value() else float(value)
 
 
 def _leaves(path: JsonPath, value: Json) -> Iterator[tuple[JsonPath, Json]]:

@@ -25,7 +25,8 @@ from pathlib import Path
 from typing import Final
 
 from xgent_evolve.errors import DriftError, InvalidError
-from xgent_evolve.spec.models_v1 import JobSpecV1, Ssh
+from xgent_evolve.spec.load import load_spec
+from xgent_evolve.spec.models_v1 import Ssh
 
 SKILL_ROOT: Final = "skills/house-style"
 """The skill under study, relative to the repository."""
@@ -92,7 +93,7 @@ def write_study(
         _write_tree(_material() / "tasks" / task.id, directory / "tasks" / task.id)
     overrides = {f"{SKILL_ROOT}/SKILL.md": candidate_text} if candidate_text is not None else {}
     runtime: dict[str, object] = {
-        "ssh": ssh.model_dump(mode="json", exclude_none=True),
+        "ssh": ssh.given(),
         "remote_root": remote_root,
         "docker": {"path": docker_path, "version": docker_version},
         "codex": {"version": "0.162.1", "architecture": architecture},
@@ -104,9 +105,9 @@ def write_study(
         "network": "host",
     }
     text = json.dumps(_spec(base, runtime, image, overrides), indent=2) + "\n"
-    JobSpecV1.model_validate_json(text)
     job = directory / "job.json"
     _write_file(job, text.encode(), 0o644)
+    load_spec(job)
     return job
 
 

@@ -62,7 +62,7 @@ def check_key(protocol: Protocol, case_id: str, host: HostFacts) -> Digest:
     return digest_json(
         {
             "type": "xgent-evolve/task-check-key/1",
-            "task": frozen.model_dump(mode="json", exclude={"id", "instruction", "public"}),
+            "task": frozen.document(without={"id", "instruction", "public"}),
             "agents": baseline.agents if in_workspace else None,
             "repo_path": case.repo_path,
             "verifier_exit": case.verifier_exit,

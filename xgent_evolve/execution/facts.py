@@ -13,9 +13,9 @@ from pydantic import Field, TypeAdapter, ValidationError
 
 from xgent_evolve.canonical import Json
 from xgent_evolve.errors import StoreError
-from xgent_evolve.freeze.protocol import Record
 from xgent_evolve.harbor.request import Kind
 from xgent_evolve.ids import Digest
+from xgent_evolve.store.record import Record
 
 
 class Frozen(Record):

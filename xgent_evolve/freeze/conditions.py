@@ -70,7 +70,7 @@ def condition_content(
 
 def _what_is_shown(skill: InstalledSkill) -> Json:
     """Return a skill without the links that its files were before: the agent sees files."""
-    return skill.model_dump(mode="json", exclude={"links"})
+    return skill.document(without={"links"})
 
 
 def changed_tree(entries: tuple[Entry, ...], changes: Changes, blobs: Blobs) -> Tree:

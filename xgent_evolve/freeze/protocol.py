@@ -6,47 +6,34 @@ trial, a grade or the analysis depends on is reachable from it through digests (
 
 from __future__ import annotations
 
-from typing import Annotated, Literal, Self
+import json
+from dataclasses import field
+from typing import Literal, Self, cast
 
-from pydantic import (
-    BaseModel,
-    ConfigDict,
-    Field,
-    PlainSerializer,
-    PlainValidator,
-    ValidationError,
-)
-
-from xgent_evolve.canonical import Json, canonical_bytes, digest_bytes
+from xgent_evolve.canonical import canonical_bytes, digest_bytes
 from xgent_evolve.errors import StoreError
 from xgent_evolve.freeze.instructions import PROJECT_DOC_MAX_BYTES
 from xgent_evolve.ids import Digest
 from xgent_evolve.spec.job_spec import JobSpec
 from xgent_evolve.spec.kinds import Cpus
-from xgent_evolve.spec.versions import frozen_spec, spec_document
+from xgent_evolve.spec.locate import Value, path_text
+from xgent_evolve.spec.part import Part
+from xgent_evolve.spec.shape import fit
 
 
-class Record(BaseModel):
-    """Base of what lies on disk: closed, immutable, documented."""
-
-    model_config = ConfigDict(
-        extra="forbid", frozen=True, strict=True, use_attribute_docstrings=True, defer_build=True
-    )
-
-
-class InstalledSkill(Record):
+class InstalledSkill(Part):
     """A skill as the agent finds it."""
 
     name: str
     """Directory name below the skill root in the container."""
     bundle: Digest
     """Bundle of the skill's files, paths relative to the skill directory."""
-    links: dict[str, str] = Field(default_factory=dict[str, str])
+    links: dict[str, str] = field(default_factory=dict[str, str])
     """Target of every link of the source that the bundle has as files, by its path; `.` is the
     skill's directory itself."""
 
 
-class FrozenCondition(Record):
+class FrozenCondition(Part):
     """What one condition puts in front of the agent."""
 
     id: str
@@ -61,7 +48,7 @@ class FrozenCondition(Record):
     """Digest over all of the above: equal content, equal digest, whatever the name."""
 
 
-class CaseLimits(Record):
+class CaseLimits(Part):
     """What every execution of one task gets: the task's own limits, never above the JobSpec's."""
 
     agent_timeout_s: int
@@ -74,7 +61,7 @@ class CaseLimits(Record):
     """Memory of one container, in MiB."""
 
 
-class CaseVariables(Record):
+class CaseVariables(Part):
     """Literal environment variables that the task sets."""
 
     everywhere: dict[str, str]
@@ -85,7 +72,7 @@ class CaseVariables(Record):
     """Further ones for the reference solution."""
 
 
-class FrozenCase(Record):
+class FrozenCase(Part):
     """One task, its views kept apart (requirement F1)."""
 
     id: str
@@ -109,32 +96,24 @@ class FrozenCase(Record):
     skills under study; None when the image already holds the workspace."""
 
 
-type FrozenSpec = Annotated[
-    JobSpec,
-    PlainValidator(frozen_spec),
-    PlainSerializer(spec_document, return_type=object),
-]
-"""A JobSpec of any version; the model of its version reads and writes it."""
-
-
-class FrozenSource(Record):
+class FrozenSource(Part):
     """How the frozen source differs from the base commit: bytes on disk, no filter applied."""
 
-    changed: list[str] = Field(default_factory=list[str])
+    changed: list[str] = field(default_factory=list[str])
     """Files and links whose bytes, mode or kind are not those of the commit; new ones included."""
-    deleted: list[str] = Field(default_factory=list[str])
+    deleted: list[str] = field(default_factory=list[str])
     """Files of the commit that are gone from the disk."""
-    hidden: list[str] = Field(default_factory=list[str])
+    hidden: list[str] = field(default_factory=list[str])
     """Changed files that Git was told not to look at, so that its status hides them."""
 
 
-class Protocol(Record):
+class Protocol(Part):
     """A study, frozen."""
 
     schema_version: Literal[1]
     """Version of this document."""
-    spec: FrozenSpec
-    """The JobSpec."""
+    spec: JobSpec
+    """The JobSpec, of any version."""
     spec_bytes: Digest
     """Blob of the JobSpec file as it was read."""
     source: FrozenSource
@@ -163,16 +142,16 @@ class Protocol(Record):
 
         """
         try:
-            protocol = cls.model_validate_json(content)
-        except ValidationError as error:
+            value = cast("Value", json.loads(content))
+        except (ValueError, RecursionError) as error:
             raise _not_a_protocol(str(error)) from error
+        protocol, findings = fit(cls, value, from_protocol=True)
+        if protocol is None:
+            first = findings[0]
+            raise _not_a_protocol(f"{path_text(first.path)}: {first.message}: {first.found}")
         if protocol.to_bytes() != content:
             raise _not_a_protocol("another byte form than the canonical one")
         return protocol
-
-    def document(self) -> Json:
-        """Return the JSON form; decimals are strings."""
-        return self.model_dump(mode="json", by_alias=True, exclude_none=False)
 
     def to_bytes(self) -> bytes:
         """Return the canonical JSON: the content of protocol.json."""

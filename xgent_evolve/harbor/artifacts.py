@@ -11,9 +11,9 @@ from typing import Literal
 from pydantic import Field
 
 from xgent_evolve.canonical import canonical_bytes
-from xgent_evolve.freeze.protocol import Record
 from xgent_evolve.harbor.request import Change, Kind
 from xgent_evolve.ids import Digest
+from xgent_evolve.store.record import Record
 
 type RecordStatus = Literal[
     "ended",

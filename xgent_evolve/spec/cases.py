@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import field
 from typing import Annotated, Literal
-
-from pydantic import Field
 
 from xgent_evolve.spec.kinds import (
     AbsolutePath,
@@ -13,10 +12,10 @@ from xgent_evolve.spec.kinds import (
     ImageReference,
     LocalPath,
     Name,
-    Part,
     RelativePath,
     Text,
 )
+from xgent_evolve.spec.part import Limits, Part
 
 
 class RepoSource(Part):
@@ -52,7 +51,7 @@ class PublicSource(Part):
     """The pinned commit."""
 
 
-type CaseSource = Annotated[RepoSource | LocalSource | PublicSource, Field(discriminator="kind")]
+type CaseSource = Annotated[RepoSource | LocalSource | PublicSource, Limits(kind_key="kind")]
 
 
 class Case(Part):
@@ -68,30 +67,36 @@ class Case(Part):
     """What the case may be used for."""
     information_cutoff: DateText
     """Date up to which the task's material was known."""
-    observable_requirements: Annotated[list[Text], Field(min_length=1, max_length=1000)]
+    observable_requirements: Annotated[list[Text], Limits(min_length=1, max_length=1000)]
     """Public requirements, each checkable from outside."""
     task_path: LocalPath
     """The task directory."""
     repo_path: AbsolutePath
     """Working directory in the container; files of the repository are placed there."""
-    scope_paths: list[RelativePath] = Field(default_factory=list[str], max_length=1000)
+    scope_paths: Annotated[list[RelativePath], Limits(max_length=1000)] = field(
+        default_factory=list[str]
+    )
     """Directories of the repository that the task works in; its top when empty (kind repo)."""
     image: ImageReference
     """Image by digest (`name@sha256:…`) or by local image id (`sha256:…`)."""
     platform: Literal["linux/amd64", "linux/arm64"] = "linux/amd64"
     """Platform of the image."""
-    public_paths: list[RelativePath] = Field(
-        default_factory=lambda: ["instruction.md"], max_length=1000
+    public_paths: Annotated[list[RelativePath], Limits(max_length=1000)] = field(
+        default_factory=lambda: ["instruction.md"]
     )
     """Files of the task directory that the agent may read; instruction.md is the prompt."""
-    grader_paths: list[RelativePath] = Field(default_factory=lambda: ["tests"], max_length=1000)
+    grader_paths: Annotated[list[RelativePath], Limits(max_length=1000)] = field(
+        default_factory=lambda: ["tests"]
+    )
     """Files of the task directory that only the grader gets; tests/test.sh is run."""
-    oracle_paths: list[RelativePath] = Field(default_factory=lambda: ["solution"], max_length=1000)
+    oracle_paths: Annotated[list[RelativePath], Limits(max_length=1000)] = field(
+        default_factory=lambda: ["solution"]
+    )
     """Files of the task directory that only the oracle check gets; solution/solve.sh is run."""
     verifier_exit: Literal["must_agree", "ignored"] = "must_agree"
     """Whether the exit code of test.sh must be 0 exactly when the reward is 1."""
     oracle_check: Literal["required", "unchecked"] = "required"
     """required: before anything is paid for, the reference solution must be graded 1 and the
     untouched workspace 0; unchecked: neither is run, and every report says so."""
-    protected_paths: list[RelativePath] = Field(default_factory=list[str])
+    protected_paths: list[RelativePath] = field(default_factory=list[str])
     """Paths below repo_path that the agent may not change; a delivery that does is graded 0."""

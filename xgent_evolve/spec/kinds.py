@@ -2,35 +2,11 @@
 
 from __future__ import annotations
 
-from decimal import Decimal, InvalidOperation
+from decimal import Decimal
 from typing import Annotated, Final
 
-from pydantic import (
-    AfterValidator,
-    BaseModel,
-    BeforeValidator,
-    ConfigDict,
-    Field,
-    StringConstraints,
-    ValidationInfo,
-)
-from pydantic_core import PydanticCustomError
-
+from xgent_evolve.spec.part import Limits
 from xgent_evolve.spec.paths import MAX_PATH_BYTES, SAFE_PATH_PATTERN, unsafe_reason
-
-
-class Part(BaseModel):
-    """Base of every part of a JobSpec: closed, immutable, documented."""
-
-    model_config = ConfigDict(
-        extra="forbid",
-        frozen=True,
-        strict=True,
-        use_attribute_docstrings=True,
-        # Validators are built when the first JobSpec is read: many commands read none.
-        defer_build=True,
-    )
-
 
 _NAME: Final = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$"
 _GIT_SHA: Final = r"^[0-9a-f]{40}([0-9a-f]{24})?$"
@@ -68,57 +44,30 @@ PATTERN_WORDS: Final = {
 """Every pattern of a JobSpec in words; error messages show these."""
 
 
-def _exact(value: object, info: ValidationInfo) -> object:
-    """Return the decimal that was written, from a number or, in a Protocol's JSON, from text."""
-    match value:
-        case int() if not isinstance(value, bool):
-            return Decimal(value)
-        case float():
-            return Decimal(repr(value))
-        case str() if info.mode == "json":
-            try:
-                return Decimal(value)
-            except InvalidOperation:
-                return value
-        case _:
-            return value
-
-
-def _safe(path: str) -> str:
-    if reason := unsafe_reason(path):
-        raise PydanticCustomError("unsafe_path", "{reason}", {"reason": reason})
-    return path
-
-
-type Name = Annotated[str, StringConstraints(pattern=_NAME)]
-type GitSha = Annotated[str, StringConstraints(pattern=_GIT_SHA)]
-type Sha256 = Annotated[str, StringConstraints(pattern=_SHA256)]
-type EnvName = Annotated[str, StringConstraints(pattern=_ENV_NAME)]
-type LocalPath = Annotated[str, StringConstraints(pattern=_LOCAL_PATH)]
-type AbsolutePath = Annotated[str, StringConstraints(pattern=_ABSOLUTE_PATH)]
-type HostDirectory = Annotated[str, StringConstraints(pattern=_HOST_DIRECTORY)]
-type ImageReference = Annotated[str, StringConstraints(pattern=_IMAGE)]
-type Address = Annotated[str, StringConstraints(pattern=_ADDRESS)]
-type ProxyAddress = Annotated[str, StringConstraints(pattern=_PROXY)]
-type HostName = Annotated[str, StringConstraints(pattern=_HOST)]
-type LoginName = Annotated[str, StringConstraints(pattern=_LOGIN)]
-type DottedVersion = Annotated[str, StringConstraints(pattern=_VERSION)]
-type DateText = Annotated[str, StringConstraints(pattern=_DATE)]
-type Text = Annotated[str, StringConstraints(pattern=_TEXT)]
+type Name = Annotated[str, Limits(pattern=_NAME)]
+type GitSha = Annotated[str, Limits(pattern=_GIT_SHA)]
+type Sha256 = Annotated[str, Limits(pattern=_SHA256)]
+type EnvName = Annotated[str, Limits(pattern=_ENV_NAME)]
+type LocalPath = Annotated[str, Limits(pattern=_LOCAL_PATH)]
+type AbsolutePath = Annotated[str, Limits(pattern=_ABSOLUTE_PATH)]
+type HostDirectory = Annotated[str, Limits(pattern=_HOST_DIRECTORY)]
+type ImageReference = Annotated[str, Limits(pattern=_IMAGE)]
+type Address = Annotated[str, Limits(pattern=_ADDRESS)]
+type ProxyAddress = Annotated[str, Limits(pattern=_PROXY)]
+type HostName = Annotated[str, Limits(pattern=_HOST)]
+type LoginName = Annotated[str, Limits(pattern=_LOGIN)]
+type DottedVersion = Annotated[str, Limits(pattern=_VERSION)]
+type DateText = Annotated[str, Limits(pattern=_DATE)]
+type Text = Annotated[str, Limits(pattern=_TEXT)]
 
 type RelativePath = Annotated[
     str,
-    Field(
-        min_length=1,
-        max_length=MAX_PATH_BYTES,
-        json_schema_extra={"pattern": SAFE_PATH_PATTERN},
-    ),
-    AfterValidator(_safe),
+    Limits(min_length=1, max_length=MAX_PATH_BYTES, pattern=SAFE_PATH_PATTERN, check=unsafe_reason),
 ]
 """A safe path below some root: see `spec.paths`."""
 
-type Fraction = Annotated[Decimal, Field(ge=0, le=1), BeforeValidator(_exact)]
-type Confidence = Annotated[Decimal, Field(ge=Decimal("0.5"), lt=1), BeforeValidator(_exact)]
-type Weight = Annotated[Decimal, Field(gt=0, le=1_000_000), BeforeValidator(_exact)]
-type Amount = Annotated[Decimal, Field(ge=0, le=1_000_000), BeforeValidator(_exact)]
-type Cpus = Annotated[Decimal, Field(gt=0, le=256), BeforeValidator(_exact)]
+type Fraction = Annotated[Decimal, Limits(ge=0, le=1)]
+type Confidence = Annotated[Decimal, Limits(ge=Decimal("0.5"), lt=1)]
+type Weight = Annotated[Decimal, Limits(gt=0, le=1_000_000)]
+type Amount = Annotated[Decimal, Limits(ge=0, le=1_000_000)]
+type Cpus = Annotated[Decimal, Limits(gt=0, le=256)]

@@ -5,8 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from pydantic import ValidationError
-
 from xgent_evolve.errors import Fault, InvalidError, SpecError
 from xgent_evolve.spec.check import check_spec
 from xgent_evolve.spec.faults import Finding, place, place_flaws, shown, spec_error
@@ -14,7 +12,7 @@ from xgent_evolve.spec.job_spec import JobSpec
 from xgent_evolve.spec.locate import Value
 from xgent_evolve.spec.placeholders import placeholder_findings
 from xgent_evolve.spec.scan import scan
-from xgent_evolve.spec.shape import shape_findings
+from xgent_evolve.spec.shape import fit
 from xgent_evolve.spec.versions import VERSIONS, model_of
 
 MAX_SPEC_BYTES = 16 * 1024 * 1024
@@ -84,11 +82,7 @@ def _fit(value: Value) -> tuple[JobSpec | None, list[Finding]]:
     # bool and Decimal compare equal to 1, so the type is part of the question.
     if type(version) is not int or version not in VERSIONS:
         return None, [_unknown_version(version)]
-    model = model_of(version)
-    try:
-        return model.model_validate(value), []
-    except ValidationError as error:
-        return None, shape_findings(error, model)
+    return fit(model_of(version), value)
 
 
 def _not_an_object(value: Value) -> Finding:

@@ -7,10 +7,9 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from pydantic import Field
-
 from xgent_evolve.spec.cases import Case, CaseSource, LocalSource, PublicSource, RepoSource
 from xgent_evolve.spec.job_spec import JobSpec
+from xgent_evolve.spec.part import Limits
 from xgent_evolve.spec.parts import (
     Authority,
     Budget,
@@ -89,5 +88,5 @@ class JobSpecV1(JobSpec):
     """smoke: does everything work; compare: two conditions; search: find better text."""
     measurement: MeasurementV1
     """How it is judged."""
-    cases: Annotated[list[CaseV1], Field(min_length=1, max_length=10_000)]
+    cases: Annotated[list[CaseV1], Limits(min_length=1, max_length=10_000)]
     """The tasks."""

@@ -7,10 +7,9 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from pydantic import Field
-
 from xgent_evolve.spec.job_spec import JobSpec
-from xgent_evolve.spec.kinds import LocalPath, Name, Part, RelativePath
+from xgent_evolve.spec.kinds import LocalPath, Name, RelativePath
+from xgent_evolve.spec.part import Limits, Part
 from xgent_evolve.spec.parts import Measurement
 from xgent_evolve.spec.runtime import ControllerEnv
 
@@ -31,7 +30,7 @@ class Auxiliary(Part):
     """Who scores."""
     model: Literal["jev-1.14.0"]
     """The scorer's model."""
-    criterion_ids: Annotated[list[Name], Field(min_length=1, max_length=100)]
+    criterion_ids: Annotated[list[Name], Limits(min_length=1, max_length=100)]
     """Judged criteria of the rubrics, not gates, that it scores too."""
     rubric_path: RelativePath
     """Its own rubric, relative to evaluation.root."""
@@ -48,7 +47,7 @@ class Evaluation(Part):
 
     root: LocalPath
     """Directory of the judging material; must be authority.evaluation_root."""
-    paths: Annotated[list[RelativePath], Field(min_length=1, max_length=10_000)]
+    paths: Annotated[list[RelativePath], Limits(min_length=1, max_length=10_000)]
     """Every file or directory of the material, relative to the root."""
     rubrics: dict[Name, RelativePath]
     """The one rubric of every case, by case id, relative to the root."""

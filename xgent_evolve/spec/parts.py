@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import field
 from decimal import Decimal
 from typing import Annotated, Literal
-
-from pydantic import Field
 
 from xgent_evolve.spec.kinds import (
     Confidence,
@@ -13,11 +12,11 @@ from xgent_evolve.spec.kinds import (
     GitSha,
     LocalPath,
     Name,
-    Part,
     RelativePath,
     Text,
     Weight,
 )
+from xgent_evolve.spec.part import Limits, Part
 
 
 class ProtectedRule(Part):
@@ -40,26 +39,32 @@ class Target(Part):
     """The commit that the working tree stands on."""
     surface: Literal["skill", "agents"]
     """Which kind of text is studied: one skill, or the repository's AGENTS.md files."""
-    paths: Annotated[list[RelativePath], Field(min_length=1, max_length=1000)]
+    paths: Annotated[list[RelativePath], Limits(min_length=1, max_length=1000)]
     """Files or directories that a candidate may change. For surface=skill: one skill root."""
-    protected_rules: list[ProtectedRule] = Field(
-        default_factory=list[ProtectedRule], max_length=1000
+    protected_rules: Annotated[list[ProtectedRule], Limits(max_length=1000)] = field(
+        default_factory=list[ProtectedRule]
     )
     """Rules that every condition and candidate must keep."""
-    compatible_bases: list[GitSha] = Field(default_factory=list[str], max_length=1000)
+    compatible_bases: Annotated[list[GitSha], Limits(max_length=1000)] = field(
+        default_factory=list[str]
+    )
     """Older commits, real ancestors of the base, whose tasks the instructions also suit."""
 
 
 class Source(Part):
     """Which bytes of the working tree are frozen and may leave this machine."""
 
-    paths: Annotated[list[RelativePath], Field(min_length=1, max_length=10_000)]
+    paths: Annotated[list[RelativePath], Limits(min_length=1, max_length=10_000)]
     """Tracked files or directories, frozen as they are on disk."""
-    new_paths: list[RelativePath] = Field(default_factory=list[str], max_length=10_000)
+    new_paths: Annotated[list[RelativePath], Limits(max_length=10_000)] = field(
+        default_factory=list[str]
+    )
     """Untracked files that are frozen too."""
-    fixed_skill_roots: list[RelativePath] = Field(default_factory=list[str], max_length=1000)
+    fixed_skill_roots: Annotated[list[RelativePath], Limits(max_length=1000)] = field(
+        default_factory=list[str]
+    )
     """Skills that are installed unchanged in every condition; outside the target's paths."""
-    allow_lfs_pointers: list[RelativePath] = Field(default_factory=list[str])
+    allow_lfs_pointers: list[RelativePath] = field(default_factory=list[str])
     """Files that may be frozen as Git LFS pointers, without the content that they stand for."""
 
 
@@ -68,11 +73,13 @@ class Authority(Part):
 
     repo: LocalPath
     """The repository that the caller speaks for; must be the target's."""
-    export_paths: Annotated[list[RelativePath], Field(min_length=1, max_length=10_000)]
+    export_paths: Annotated[list[RelativePath], Limits(min_length=1, max_length=10_000)]
     """Paths of the repository that may be sent to the host."""
-    write_paths: list[RelativePath] = Field(default_factory=list[str], max_length=10_000)
+    write_paths: Annotated[list[RelativePath], Limits(max_length=10_000)] = field(
+        default_factory=list[str]
+    )
     """Paths of the repository that apply may write."""
-    allow_secrets_in: list[RelativePath] = Field(default_factory=list[str])
+    allow_secrets_in: list[RelativePath] = field(default_factory=list[str])
     """Files that may leave this machine although they hold what looks like a secret: paths of the
     repository, or a case's id and a path in its task directory, as in `case-1/tests/key.pem`."""
     allow_apply: bool = False
@@ -88,25 +95,25 @@ class Authority(Part):
 class Budget(Part):
     """Hard limits, all finite. A run stops before it would cross one."""
 
-    max_candidates: Annotated[int, Field(ge=0)] = 0
+    max_candidates: Annotated[int, Limits(ge=0)] = 0
     """Most candidates that may be proposed (search)."""
-    max_trials: Annotated[int, Field(gt=0)]
+    max_trials: Annotated[int, Limits(gt=0)]
     """Most agent executions that may start, retries and confirmation included."""
-    max_concurrency: Annotated[int, Field(ge=1, le=256)]
+    max_concurrency: Annotated[int, Limits(ge=1, le=256)]
     """Most executions at one time."""
-    trial_timeout_s: Annotated[int, Field(ge=1, le=86_400)]
+    trial_timeout_s: Annotated[int, Limits(ge=1, le=86_400)]
     """Wall time of one agent execution, in seconds."""
-    grade_timeout_s: Annotated[int, Field(ge=1, le=86_400)] = 600
+    grade_timeout_s: Annotated[int, Limits(ge=1, le=86_400)] = 600
     """Wall time of one grading, in seconds."""
-    deadline_s: Annotated[int, Field(ge=1)]
+    deadline_s: Annotated[int, Limits(ge=1)]
     """Time from the start of a run or resume after which nothing new starts, in seconds."""
-    recovery_window_s: Annotated[int, Field(ge=0)]
+    recovery_window_s: Annotated[int, Limits(ge=0)]
     """How long an unreachable host is retried before the command stops, in seconds."""
-    max_retries: Annotated[int, Field(ge=0, le=10)]
+    max_retries: Annotated[int, Limits(ge=0, le=10)]
     """Further attempts after a captured infrastructure failure, per slot."""
-    max_auxiliary_calls: Annotated[int, Field(ge=0)] = 0
+    max_auxiliary_calls: Annotated[int, Limits(ge=0)] = 0
     """Most auxiliary calls (version 2)."""
-    confirmation_trials: Annotated[int, Field(ge=0)] = 0
+    confirmation_trials: Annotated[int, Limits(ge=0)] = 0
     """Part of max_trials that only confirmation may spend."""
 
 
@@ -115,7 +122,7 @@ class Measurement(Part):
 
     objective: Literal["task_success", "task_quality"]
     """What is measured."""
-    weights: dict[Name, Weight] = Field(default_factory=dict[str, Decimal])
+    weights: dict[Name, Weight] = field(default_factory=dict[str, Decimal])
     """Weight of a source group; 1 for a group that is not named."""
     min_gain: Fraction
     """Smallest gain worth having; keep needs the whole interval above it."""
@@ -123,13 +130,13 @@ class Measurement(Part):
     """Largest loss that still counts as not worse."""
     confidence: Confidence
     """Confidence level of the two-sided interval."""
-    min_groups: Annotated[int, Field(ge=2)]
+    min_groups: Annotated[int, Limits(ge=2)]
     """Fewest independent source groups with a pair; below, the evidence is insufficient."""
-    repeats: Annotated[int, Field(ge=1)]
+    repeats: Annotated[int, Limits(ge=1)]
     """Trials of every case in every condition."""
     search_policy: Literal["strict", "bounded_exploration_v1"] = "strict"
     """Rule of the search."""
-    seed: Annotated[int, Field(ge=0)] = 0
+    seed: Annotated[int, Limits(ge=0)] = 0
     """Seed of the bootstrap."""
 
 
@@ -151,7 +158,7 @@ class Condition(Part):
     """Which skill text the agent gets."""
     agents: Literal["minimal", "baseline", "candidate", "fixed"]
     """Which AGENTS.md text the agent gets."""
-    overrides: dict[RelativePath, str | None] = Field(
-        default_factory=dict[str, str | None], max_length=10_000
+    overrides: Annotated[dict[RelativePath, str | None], Limits(max_length=10_000)] = field(
+        default_factory=dict[str, str | None]
     )
     """Full text of changed files under the target's paths; null removes the file."""

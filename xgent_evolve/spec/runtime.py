@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import field
 from decimal import Decimal
 from typing import Annotated, Literal
-
-from pydantic import Field
 
 from xgent_evolve.spec.kinds import (
     AbsolutePath,
@@ -18,9 +17,9 @@ from xgent_evolve.spec.kinds import (
     LocalPath,
     LoginName,
     Name,
-    Part,
     ProxyAddress,
 )
+from xgent_evolve.spec.part import Limits, Part
 
 type Effort = Literal["minimal", "low", "medium", "high", "xhigh"]
 
@@ -30,7 +29,7 @@ class Ssh(Part):
 
     host: HostName
     """Host name, address, or alias of ~/.ssh/config (ProxyJump and the like are followed)."""
-    port: Annotated[int, Field(ge=1, le=65535)] | None = None
+    port: Annotated[int, Limits(ge=1, le=65535)] | None = None
     """TCP port; the one of ~/.ssh/config for this host, or 22, when absent."""
     user: LoginName | None = None
     """Login name; the local one when absent."""
@@ -80,7 +79,7 @@ class ControllerEnv(Part):
     """Name of the variable; its value is never written anywhere."""
 
 
-type Authentication = Annotated[HostFile | ControllerEnv, Field(discriminator="source")]
+type Authentication = Annotated[HostFile | ControllerEnv, Limits(kind_key="source")]
 
 
 class Sampling(Part):
@@ -105,9 +104,9 @@ class Runtime(Part):
     """Model name. Required by compare; smoke without it calls no model."""
     effort: Effort | None = None
     """Reasoning effort, pinned for every trial."""
-    tools: list[Literal["shell"]] = Field(default_factory=list[Literal["shell"]])
+    tools: list[Literal["shell"]] = field(default_factory=list[Literal["shell"]])
     """Tools of the agent."""
-    sampling: Sampling = Field(default_factory=Sampling)
+    sampling: Sampling = field(default_factory=Sampling)
     """Sampling settings."""
     authentication: Authentication | None = None
     """Where the model credential comes from."""
@@ -123,5 +122,5 @@ class Runtime(Part):
     """System calls of the agent's container: the list that is shipped, or all."""
     cpus: Cpus = Decimal(2)
     """CPUs of one container."""
-    memory_mb: Annotated[int, Field(ge=64)] = 2048
+    memory_mb: Annotated[int, Limits(ge=64)] = 2048
     """Memory of one container, in MiB; swap is not added."""

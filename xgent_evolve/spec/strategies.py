@@ -6,25 +6,24 @@ has the default of that text. Repeats, seeds of models and budgets are the JobSp
 
 from __future__ import annotations
 
+from dataclasses import field
 from decimal import Decimal
 from typing import Annotated, Literal
-
-from pydantic import Field
 
 from xgent_evolve.spec.kinds import (
     Amount,
     Fraction,
     LocalPath,
     Name,
-    Part,
     Sha256,
     Text,
     Weight,
 )
+from xgent_evolve.spec.part import Limits, Part
 from xgent_evolve.spec.runtime import Effort
 
-type Count = Annotated[int, Field(ge=0, le=10_000)]
-type Positive = Annotated[int, Field(ge=1, le=10_000)]
+type Count = Annotated[int, Limits(ge=0, le=10_000)]
+type Positive = Annotated[int, Limits(ge=1, le=10_000)]
 
 
 class Rrsi(Part):
@@ -87,7 +86,7 @@ class Darwinx(Part):
     """Sum of regressions that the screening lets pass."""
     regression_tolerance: Amount = Decimal(0)
     """Sum of regressions that a confirmation lets pass."""
-    solved_threshold: Annotated[Fraction, Field(gt=0)] = Decimal(1)
+    solved_threshold: Annotated[Fraction, Limits(gt=0)] = Decimal(1)
     """Mean from which a task counts as solved."""
     exploration_probability: Fraction = Decimal("0.5")
     """Chance that the parent is drawn evenly from the population."""
@@ -95,7 +94,7 @@ class Darwinx(Part):
     """Steps between recombinations; 0 for none."""
     seed: Count = 42
     """Seed of the draws of parents and screening tasks."""
-    max_evidence_chars: Annotated[int, Field(ge=1000, le=1_000_000)] = 24_000
+    max_evidence_chars: Annotated[int, Limits(ge=1000, le=1_000_000)] = 24_000
     """Most characters of one block of evidence."""
 
 
@@ -108,7 +107,7 @@ class Gepa(Part):
     """Their version."""
     max_iterations: Count = 10
     """Proposals that may be tried."""
-    max_metric_calls: Annotated[int, Field(ge=1, le=1_000_000)] = 1000
+    max_metric_calls: Annotated[int, Limits(ge=1, le=1_000_000)] = 1000
     """Most evaluated cases; the final evaluation on confirmation cases is reserved in it."""
     reflection_batch: Positive = 3
     """Cases of one reflection."""
@@ -116,7 +115,7 @@ class Gepa(Part):
     """Seed of the draws of parents and batches."""
     minimum_holdout_improvement: Fraction = Decimal(0)
     """Smallest gain on confirmation cases that a promotion needs."""
-    critical_cases: list[Name] = Field(default_factory=list[str])
+    critical_cases: list[Name] = field(default_factory=list[str])
     """Confirmation cases on which a promotion may lose nothing."""
 
 

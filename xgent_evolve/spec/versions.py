@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import json
-from typing import TYPE_CHECKING, Final, cast
+from typing import TYPE_CHECKING, Final
 
-from xgent_evolve.canonical import Json
 from xgent_evolve.errors import InvalidError
 from xgent_evolve.spec.job_spec import JobSpec
 
@@ -49,25 +47,3 @@ def evaluation_of(spec: JobSpec) -> Evaluation | None:
     from xgent_evolve.spec.models_v2 import JobSpecV2
 
     return spec.evaluation if isinstance(spec, JobSpecV2) else None
-
-
-def spec_document(spec: JobSpec) -> dict[str, Json]:
-    """Return the JSON form that `frozen_spec` reads; decimals are strings."""
-    return cast("dict[str, Json]", spec.model_dump(mode="json", by_alias=True))
-
-
-def frozen_spec(value: object) -> JobSpec:
-    """Return the JobSpec that `spec_document` wrote, whatever its version.
-
-    Raises:
-        ValueError: it is none; pydantic's ValidationError is a ValueError.
-
-    """
-    if isinstance(value, JobSpec):
-        return value
-    version = (
-        cast("dict[str, object]", value).get("schema_version") if isinstance(value, dict) else 0
-    )
-    if version not in VERSIONS:
-        raise ValueError(f"not a JobSpec of version {' or '.join(map(str, VERSIONS))}")
-    return model_of(cast("int", version)).model_validate_json(json.dumps(value))

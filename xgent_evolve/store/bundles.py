@@ -10,12 +10,10 @@ from __future__ import annotations
 import hashlib
 import json
 import posixpath
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Literal, NamedTuple, Protocol
-
-from pydantic import BaseModel, ConfigDict, ValidationError
 
 from xgent_evolve.canonical import Json, canonical_bytes, digest_bytes, path_bytes, path_text
 from xgent_evolve.errors import InvalidError, StoreError
@@ -23,6 +21,7 @@ from xgent_evolve.ids import Digest
 from xgent_evolve.store.staging import Staging
 
 BUNDLE_TYPE = "xgent-evolve/bundle/1"
+_MODES = {"file": {0o644, 0o755}, "link": {0o777}, "dir": {0o755}}
 
 
 class Arrival(NamedTuple):
@@ -207,32 +206,12 @@ def load_bundle(blobs: Blobs, digest: Digest) -> Tree:
     """
     content = blobs.get(digest)
     try:
-        manifest = _Manifest.model_validate_json(content)
-        tree = make_tree(_entry(part) for part in manifest.entries)
-    except (ValidationError, InvalidError) as error:
+        tree = make_tree(_entries(content))
+    except (ValueError, TypeError, KeyError, RecursionError, InvalidError) as error:
         raise _manifest_error(digest, str(error)) from error
     if bundle_bytes(tree) != content:
         raise _manifest_error(digest, "another document than bundle_bytes writes")
     return tree
-
-
-class _EntryDocument(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
-
-    path: str
-    kind: Literal["file", "link", "dir"]
-    mode: Literal[0o644, 0o755, 0o777]
-    blob: str | None = None
-    sha256: str | None = None
-    size: int = 0
-    target: str | None = None
-
-
-class _Manifest(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
-
-    type: Literal["xgent-evolve/bundle/1"]
-    entries: list[_EntryDocument]
 
 
 def _entry_document(entry: Entry) -> Json:
@@ -247,16 +226,16 @@ def _entry_document(entry: Entry) -> Json:
     return document
 
 
-def _entry(part: _EntryDocument) -> Entry:
-    return Entry(
-        path=part.path,
-        kind=part.kind,
-        mode=part.mode,
-        blob=None if part.blob is None else Digest(part.blob),
-        sha256=part.sha256,
-        size=part.size,
-        target=part.target,
-    )
+def _entries(content: bytes) -> Iterator[Entry]:
+    """Yield the entries of a manifest; one that is none is a ValueError or a relative of it."""
+    for part in json.loads(content)["entries"]:
+        entry = Entry(**part)
+        for name, value in dict[str, object](part).items():
+            if type(value) is not (int if name in {"mode", "size"} else str):
+                raise TypeError(f"another type of {name} in {part!r}")
+        if entry.mode not in _MODES[entry.kind]:
+            raise ValueError(f"no such mode in {part!r}")
+        yield entry
 
 
 def _path_error(path: str, message: str) -> InvalidError:

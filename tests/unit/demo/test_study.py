@@ -15,7 +15,9 @@ from xgent_evolve.demo.study import SKILL_ROOT, TASKS, write_study
 from xgent_evolve.errors import DriftError
 from xgent_evolve.measure.compare import compare
 from xgent_evolve.measure.outcomes import Row, Scored
-from xgent_evolve.spec.models_v1 import JobSpecV1, Ssh
+from xgent_evolve.spec.job_spec import JobSpec
+from xgent_evolve.spec.load import load_spec
+from xgent_evolve.spec.models_v1 import Ssh
 
 IMAGE = "sha256:" + "1" * 64
 PLAIN = {"greeting", "announcement", "build-order"}
@@ -24,7 +26,7 @@ WRONG = {"runbook"}
 """Tasks that fail even with the skill."""
 
 
-def write(directory: Path, candidate_text: str | None = None) -> JobSpecV1:
+def write(directory: Path, candidate_text: str | None = None) -> JobSpec:
     job = write_study(
         directory,
         ssh=Ssh(host="127.0.0.1", port=2222, user="me", known_hosts="/k", identity="/i"),
@@ -38,7 +40,7 @@ def write(directory: Path, candidate_text: str | None = None) -> JobSpecV1:
         candidate_text=candidate_text,
     )
     assert job == directory / "job.json"
-    return JobSpecV1.model_validate_json(job.read_bytes())
+    return load_spec(job).spec
 
 
 def tree(directory: Path) -> dict[str, tuple[int, int, bytes]]:

@@ -199,7 +199,7 @@ def test_a_missing_and_a_damaged_byte_is_found(study, tmp_path):
 def test_changed_code_is_refused_by_name(study):
     blobs = MemoryBlobs()
     protocol = build_protocol(study.load(), blobs)
-    other = protocol.model_copy(update={"code": protocol.code | {"measure": "blake3:" + "0" * 64}})
+    other = protocol.replaced(code=protocol.code | {"measure": "blake3:" + "0" * 64})
     with pytest.raises(DriftError) as caught:
         verify_frozen(other, blobs)
     assert caught.value.code == "E_RUN_CODE"

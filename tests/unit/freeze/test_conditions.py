@@ -76,9 +76,9 @@ def test_an_override_that_cannot_be_made_is_refused_with_its_place(study, path, 
 
 def test_a_condition_without_the_level_candidate_takes_no_overrides(study):
     loaded = study.load()
-    base = loaded.spec.conditions[1].model_copy(update={"overrides": {"skills/demo/a.md": "x"}})
+    base = loaded.spec.conditions[1].replaced(overrides={"skills/demo/a.md": "x"})
     conditions = [loaded.spec.conditions[0], base, loaded.spec.conditions[2]]
-    spec = loaded.spec.model_copy(update={"conditions": conditions})
+    spec = loaded.spec.replaced(conditions=conditions)
     with pytest.raises(InvalidError) as caught:
         build_protocol(type(loaded)(spec, loaded.path, loaded.content), MemoryBlobs())
     assert caught.value.code == "E_SPEC_OVERRIDE"

@@ -124,8 +124,8 @@ def test_a_listed_path_that_is_not_tracked_says_so(study):
 
 def test_a_path_outside_the_authority_is_refused(study):
     loaded = study.load()
-    authority = loaded.spec.authority.model_copy(update={"export_paths": ["src"]})
-    spec = loaded.spec.model_copy(update={"authority": authority})
+    authority = loaded.spec.authority.replaced(export_paths=["src"])
+    spec = loaded.spec.replaced(authority=authority)
     loaded = type(loaded)(spec, loaded.path, loaded.content)
     with pytest.raises(AuthorityError) as caught:
         freeze_source(loaded, Repository.open(study.repo, ""), MemoryBlobs())

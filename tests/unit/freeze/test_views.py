@@ -132,10 +132,8 @@ def test_a_repository_in_a_task_is_refused(study, git_in):
 
 def test_one_file_in_two_views_is_refused_even_through_directories(study):
     loaded = study.load()
-    case = loaded.spec.cases[0].model_copy(
-        update={"oracle_paths": ["solution", "tests/data/answer.txt"]}
-    )
-    spec = loaded.spec.model_copy(update={"cases": [case]})
+    case = loaded.spec.cases[0].replaced(oracle_paths=["solution", "tests/data/answer.txt"])
+    spec = loaded.spec.replaced(cases=[case])
     with pytest.raises(TaskError) as caught:
         freeze_views(type(loaded)(spec, loaded.path, loaded.content), 0, MemoryBlobs())
     assert caught.value.code == "E_SPEC_TASK_VIEWS"

@@ -16,8 +16,10 @@ import pytest
 
 from xgent_evolve.harbor import codex
 from xgent_evolve.spec.models_v1 import Runtime
+from xgent_evolve.spec.shape import fit
 
-RUNTIME = Runtime.model_validate(
+RUNTIME, _ = fit(
+    Runtime,
     {
         "ssh": {"host": "h"},
         "remote_root": "/srv/x",
@@ -27,8 +29,9 @@ RUNTIME = Runtime.model_validate(
         "effort": "high",
         "tools": ["shell"],
         "model_proxy": "http://proxy:1",
-    }
+    },
 )
+assert RUNTIME is not None
 
 
 def config(**changes: Any) -> dict[str, Any]:

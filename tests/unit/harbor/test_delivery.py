@@ -8,12 +8,14 @@ from xgent_evolve.harbor.artifacts import Delivery, RefusedFile
 from xgent_evolve.harbor.delivery import find_refusal
 from xgent_evolve.harbor.request import Change, FileFact
 from xgent_evolve.spec.cases import Case
+from xgent_evolve.spec.shape import fit
 
 FILE = FileFact(kind="file", mode=0o644, sha256="0" * 64, size=3)
 
 
 def case(*protected: str) -> Case:
-    return Case.model_validate(
+    found, _ = fit(
+        Case,
         {
             "id": "one",
             "source": {"kind": "local", "origin": "here"},
@@ -25,8 +27,10 @@ def case(*protected: str) -> Case:
             "repo_path": "/app",
             "image": f"sha256:{'0' * 64}",
             "protected_paths": list(protected),
-        }
+        },
     )
+    assert found is not None
+    return found
 
 
 def delivery(*paths: str, large: str | None = None) -> Delivery:

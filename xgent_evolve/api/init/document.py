@@ -139,7 +139,7 @@ def _name(material: Material) -> str:
 
 def _runtime(found: Found) -> dict[str, object]:
     request = found.request
-    ssh: dict[str, object] = found.ssh.model_dump(exclude_none=True)
+    ssh = found.ssh.given()
     agent: dict[str, object] = {}
     if request.mode == "compare":
         credential: dict[str, object] = (

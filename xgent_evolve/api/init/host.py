@@ -9,13 +9,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import cast
 
-from pydantic import ValidationError
-
 from xgent_evolve.api.init.request import InitRequest, missing
 from xgent_evolve.api.interrupt import run_interruptible
 from xgent_evolve.errors import Fault, HostError
 from xgent_evolve.remote.ssh import connect, ssh_errors
+from xgent_evolve.spec.locate import Value
 from xgent_evolve.spec.runtime import Ssh
+from xgent_evolve.spec.shape import fit
 
 _HOST = re.compile(r"(?:(?P<user>[^@\s]+)@)?(?P<host>\[[^\]]+\]|[^:\s]+)(?::(?P<port>\d{1,5}))?")
 _MARK = "xgent-evolve-init "
@@ -50,15 +50,14 @@ def ssh_of(request: InitRequest, faults: list[Fault]) -> Ssh | None:
         faults.append(missing("the host", flag="--host [user@]host[:port]"))
         return None
     match = _HOST.fullmatch(request.host)
-    values: dict[str, object] = {"known_hosts": request.known_hosts, "identity": request.identity}
+    values: dict[str, Value] = {"known_hosts": request.known_hosts, "identity": request.identity}
     if match is not None:
         host = match["host"].strip("[]")
         port = None if match["port"] is None else int(match["port"])
         values |= {"host": host, "user": match["user"], "port": port}
-        try:
-            return Ssh.model_validate(values)
-        except ValidationError:
-            pass
+        ssh, _ = fit(Ssh, values)
+        if ssh is not None:
+            return ssh
     faults.append(missing("the host", flag="--host [user@]host[:port]", found=request.host))
     return None
 
