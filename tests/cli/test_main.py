@@ -16,7 +16,8 @@ import pytest
 import typer
 
 from xgent_evolve import __version__, errors
-from xgent_evolve.cli.main import DEBUG_VARIABLE, app, main
+from xgent_evolve.cli.ending import DEBUG_VARIABLE
+from xgent_evolve.cli.main import app, main
 from xgent_evolve.cli.output import error_document, exit_code, say_error, wants_colour
 
 type Say = Callable[..., Any]

@@ -7,7 +7,8 @@ from typing import Annotated
 
 import typer
 
-from xgent_evolve.cli.output import JsonFlag, say
+from xgent_evolve.cli.flags import JsonFlag
+from xgent_evolve.cli.output import say
 
 
 def demo(

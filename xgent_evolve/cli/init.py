@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from xgent_evolve.cli.output import JsonFlag, say, say_json
+from xgent_evolve.cli.flags import JsonFlag
+from xgent_evolve.cli.output import say, say_json
 
 if TYPE_CHECKING:
     from xgent_evolve.api.init.request import Written

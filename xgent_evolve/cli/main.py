@@ -1,4 +1,4 @@
-"""The command line: the commands, and the one place where an error becomes an exit code.
+"""The command line: the commands and their parser.
 
 A command is a module beside this one with a function of the command's name; it imports what it
 needs inside the function, so that `--help` stays fast. To add one, import its function here and
@@ -7,12 +7,10 @@ put it into `COMMANDS`, which is the order of `--help`.
 
 from __future__ import annotations
 
-import os
 import sys
-import traceback
 from collections.abc import Callable, Sequence
-from signal import SIGINT, SIGPIPE
-from typing import Annotated, TextIO, cast
+from signal import SIGINT
+from typing import Annotated, cast
 
 import typer
 
@@ -22,9 +20,10 @@ from xgent_evolve.cli.cancel import cancel
 from xgent_evolve.cli.correct import correct
 from xgent_evolve.cli.demo import demo
 from xgent_evolve.cli.doctor import doctor
+from xgent_evolve.cli.ending import exit_code_of
 from xgent_evolve.cli.init import init
 from xgent_evolve.cli.logs import logs
-from xgent_evolve.cli.output import JSON_OPTION, ReaderGone, exit_code, say, say_error
+from xgent_evolve.cli.output import JSON_OPTION, say
 from xgent_evolve.cli.resolve import resolve
 from xgent_evolve.cli.resume import resume
 from xgent_evolve.cli.run import run
@@ -34,7 +33,7 @@ from xgent_evolve.cli.task import task
 from xgent_evolve.cli.validate import validate
 from xgent_evolve.cli.verify import verify
 from xgent_evolve.cli.watch import watch
-from xgent_evolve.errors import Interrupted, InvalidError, XgentError
+from xgent_evolve.errors import Interrupted, InvalidError
 
 COMMANDS: tuple[Callable[..., None], ...] = (
     init,
@@ -61,9 +60,6 @@ EXIT_STATUS = (
     "2 the request is not valid; 3 a precondition does not hold, nothing was changed; "
     "4 the remote host failed; 130 or 143 interrupted."
 )
-
-DEBUG_VARIABLE = "XGENT_EVOLVE_DEBUG"
-_READER_GONE = 128 + SIGPIPE
 
 app = typer.Typer(
     name="xgent-evolve",
@@ -95,35 +91,23 @@ for _command in COMMANDS:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Carry out one command and return its exit code."""
     given = list(sys.argv[1:] if arguments is None else arguments)
-    for stream in (sys.stdout, sys.stderr):
-        _accept_any_text(stream)
-    try:
-        ended = _carry_out(given)
-        if isinstance(ended, int):
-            return ended
-        say_error(ended, as_json=JSON_OPTION in given)
-        return exit_code(ended)
-    except ReaderGone:
-        return _READER_GONE
+    return exit_code_of(lambda: carry_out(given), as_json=JSON_OPTION in given)
 
 
-def _carry_out(arguments: Sequence[str]) -> int | XgentError:
-    """Carry out one command and return its exit code, or why it failed."""
+def carry_out(arguments: Sequence[str]) -> int:
+    """Parse a command line, carry the command out and return the exit code that it asks for.
+
+    Raises:
+        XgentError: why it failed; E_USAGE when there is no such command or option.
+
+    """
     try:
         # Outside its standalone mode typer returns the code of an Exit and raises the rest.
         code = cast("int | None", app(arguments, standalone_mode=False))
-    except XgentError as error:
-        return error
     except typer.TyperException as error:
-        return _usage_error(error)
-    except ReaderGone:
-        raise
-    except Exception as error:  # noqa: BLE001 - the last line of defence, told as a defect
-        if os.environ.get(DEBUG_VARIABLE):
-            traceback.print_exc()
-        return _defect(error)
+        raise _usage_error(error) from error
     if code == 128 + SIGINT:
-        return Interrupted("interrupted", signal_number=SIGINT)
+        raise Interrupted("interrupted", signal_number=SIGINT)
     return code or 0
 
 
@@ -134,22 +118,6 @@ def _usage_error(error: typer.TyperException) -> InvalidError:
         code="E_USAGE",
         fix="see: xgent-evolve --help, or xgent-evolve COMMAND --help",
     )
-
-
-def _defect(error: Exception) -> XgentError:
-    return XgentError(
-        "this is a defect of xgent-evolve, not of your input",
-        code="E_DEFECT",
-        found=f"{type(error).__name__}: {error}",
-        fix=f"report it with the command that you ran; {DEBUG_VARIABLE}=1 adds the traceback",
-    )
-
-
-def _accept_any_text(stream: TextIO) -> None:
-    """Make the locale's encoding an inconvenience and not a crash."""
-    reconfigure = getattr(stream, "reconfigure", None)
-    if reconfigure is not None:
-        reconfigure(errors="backslashreplace")
 
 
 if __name__ == "__main__":

@@ -16,17 +16,12 @@ import json
 import os
 import sys
 from collections.abc import Mapping
-from typing import Annotated, Literal, TextIO
-
-import typer
+from typing import Literal, TextIO
 
 from xgent_evolve.errors import Fault, Interrupted, SpecError, XgentError
 from xgent_evolve.redact import printable
 
 JSON_OPTION = "--json"
-
-JsonFlag = Annotated[bool, typer.Option(JSON_OPTION, help="Answer in JSON on stdout.")]
-"""The option that every command has; declare it as `as_json: JsonFlag = False`."""
 
 type JsonObject = Mapping[str, object]
 

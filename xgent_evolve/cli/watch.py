@@ -8,7 +8,8 @@ from typing import Annotated
 
 import typer
 
-from xgent_evolve.cli.output import JsonFlag, say, say_json
+from xgent_evolve.cli.flags import JsonFlag
+from xgent_evolve.cli.output import say, say_json
 from xgent_evolve.cli.status import status_lines
 
 
