@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import uuid
 from typing import NewType
 
 Digest = NewType("Digest", str)
@@ -17,4 +16,6 @@ ExecutionId = NewType("ExecutionId", str)
 
 def execution_id(run_id: RunId, slot_key: str, attempt: int) -> ExecutionId:
     """Return the identity of one attempt at one slot (V3: a retry has another UUID)."""
+    import uuid
+
     return ExecutionId(str(uuid.uuid5(uuid.UUID(run_id), f"{slot_key}#{attempt}")))

@@ -16,7 +16,8 @@ import pytest
 
 from xgent_evolve.errors import InvalidError
 from xgent_evolve.freeze.build import build_protocol
-from xgent_evolve.freeze.skills import MAX_NAME, read_skill, skill_warnings
+from xgent_evolve.freeze.skill_header import MAX_NAME
+from xgent_evolve.freeze.skills import read_skill, skill_warnings
 from xgent_evolve.spec.load import load_spec
 from xgent_evolve.store.memory import MemoryBlobs
 

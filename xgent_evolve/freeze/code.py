@@ -7,8 +7,7 @@ part is named (requirement C2).
 from __future__ import annotations
 
 from collections.abc import Iterator
-from importlib.resources import files
-from importlib.resources.abc import Traversable
+from pathlib import Path
 
 from xgent_evolve.canonical import Json, digest_bytes, digest_json
 from xgent_evolve.errors import DriftError
@@ -67,10 +66,10 @@ def _digest(part: str) -> Digest:
 
 
 def _files(part: str) -> Iterator[tuple[str, bytes]]:
-    yield from sorted(_walk(files(_PACKAGE).joinpath(part), ""))
+    yield from sorted(_walk(Path(__file__).parents[1] / part, ""))
 
 
-def _walk(directory: Traversable, prefix: str) -> Iterator[tuple[str, bytes]]:
+def _walk(directory: Path, prefix: str) -> Iterator[tuple[str, bytes]]:
     for item in directory.iterdir():
         if item.is_dir():
             if item.name != "__pycache__":

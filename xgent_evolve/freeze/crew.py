@@ -14,18 +14,19 @@ import os
 import subprocess
 import sys
 from collections.abc import Iterable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from queue import SimpleQueue
-from typing import IO, cast
+from typing import IO, TYPE_CHECKING, cast
 
 from xgent_evolve.canonical import path_bytes
 from xgent_evolve.errors import XgentError
 from xgent_evolve.freeze.disk import DiskReader, changed
 from xgent_evolve.freeze.reading import Taken, take
 from xgent_evolve.freeze.secrets import Finding
-from xgent_evolve.store.staging import Staging
+
+if TYPE_CHECKING:
+    from xgent_evolve.store.staging import Staging
 
 _FEWEST_FOR_A_CREW = 1_500
 _MOST_MEMBERS = 4
@@ -83,6 +84,8 @@ def take_present(
 
 
 def _share(job: Job, paths: Sequence[str], members: int, reader: DiskReader) -> list[Taken | None]:
+    from concurrent.futures import ThreadPoolExecutor
+
     parts = [paths[start : start + _PART] for start in range(0, len(paths), _PART)]
     free: SimpleQueue[_Member] = SimpleQueue()
     crew = [_Member(job) for _ in range(members)]
@@ -179,6 +182,8 @@ def _taken(item: object) -> Taken | str | None:
 
 def main() -> None:
     """Answer requests until there are no more: the life of a crew's member."""
+    from xgent_evolve.store.staging import Staging
+
     root, git_hash, *store = sys.argv[1:]
     staging = Staging(Path(store[0]), store[1]) if store else None
     with DiskReader(Path(root)) as reader:

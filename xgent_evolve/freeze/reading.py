@@ -7,14 +7,16 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Iterable
-from typing import Literal, NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from blake3 import blake3
 
 from xgent_evolve.freeze.disk import DiskReader, Link, OpenFile
 from xgent_evolve.freeze.secrets import Finding, SecretSearch, find_secrets
 from xgent_evolve.ids import Digest
-from xgent_evolve.store.staging import Staging
+
+if TYPE_CHECKING:
+    from xgent_evolve.store.staging import Staging
 
 WHOLE_BYTES = 1 << 20
 """Files up to this size are held in memory; larger ones pass through it in pieces."""

@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from xgent_evolve.canonical import path_bytes
 from xgent_evolve.errors import RefusedError
@@ -23,7 +24,9 @@ from xgent_evolve.store.bundles import (
     link_entry,
     parents,
 )
-from xgent_evolve.store.staging import Staging
+
+if TYPE_CHECKING:
+    from xgent_evolve.store.staging import Staging
 
 _MOST_LINKS = 40
 _MOST_SHOWN = 5

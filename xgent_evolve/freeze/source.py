@@ -11,6 +11,7 @@ import os
 from collections.abc import Collection, Sequence
 from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from xgent_evolve.canonical import path_bytes, path_text
 from xgent_evolve.errors import AuthorityError, DriftError, InvalidError, RefusedError
@@ -32,7 +33,9 @@ from xgent_evolve.freeze.snapshot import (
 from xgent_evolve.spec.load import LoadedSpec
 from xgent_evolve.spec.paths import covered
 from xgent_evolve.store.bundles import Blobs, link_stays_inside, parents
-from xgent_evolve.store.staging import Staging
+
+if TYPE_CHECKING:
+    from xgent_evolve.store.staging import Staging
 
 _GITLINK = 0o160000
 

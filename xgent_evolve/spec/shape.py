@@ -6,7 +6,6 @@ The annotation of a field becomes a kind, which reads one value. A kind that fin
 
 from __future__ import annotations
 
-import difflib
 import functools
 import re
 from collections.abc import Mapping
@@ -84,6 +83,8 @@ class Reading:
 
     def unknown_key(self, path: JsonPath, known: list[str]) -> None:
         """Note that nobody knows the last key of the path."""
+        import difflib
+
         self.unknown += 1
         key = str(path[-1])
         # Looking for the nearest key takes time; nobody reads it a thousand times.

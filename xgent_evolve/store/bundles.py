@@ -13,12 +13,14 @@ import posixpath
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from typing import Literal, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Literal, NamedTuple, Protocol
 
 from xgent_evolve.canonical import Json, canonical_bytes, digest_bytes, path_bytes, path_text
 from xgent_evolve.errors import InvalidError, StoreError
 from xgent_evolve.ids import Digest
-from xgent_evolve.store.staging import Staging
+
+if TYPE_CHECKING:
+    from xgent_evolve.store.staging import Staging
 
 BUNDLE_TYPE = "xgent-evolve/bundle/1"
 _MODES = {"file": {0o644, 0o755}, "link": {0o777}, "dir": {0o755}}

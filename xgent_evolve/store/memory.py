@@ -8,12 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from contextlib import AbstractContextManager, nullcontext
+from typing import TYPE_CHECKING
 
 from xgent_evolve.canonical import digest_bytes
 from xgent_evolve.errors import DriftError, StoreError
 from xgent_evolve.ids import Digest
 from xgent_evolve.store.bundles import Arrival
-from xgent_evolve.store.staging import Staging
+
+if TYPE_CHECKING:
+    from xgent_evolve.store.staging import Staging
 
 
 class MemoryBlobs:
