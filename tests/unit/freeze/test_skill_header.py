@@ -12,7 +12,8 @@ from xgent_evolve.freeze.skill_yaml import yaml_reading
 words = st.text(st.characters(min_codepoint=32, max_codepoint=126), max_size=30) | st.sampled_from(
     ["null", "Null", "yes", "a: b", "a #b", "a:", "- a", "a ", " a", "'a'", "a  b", "~", "1:30"]
 )
-lines = st.builds("{}{}{}".format, st.sampled_from(["name", "description", "x"]), st.sampled_from([": ", ":", " : "]), words)  # fmt: skip
+keys = st.sampled_from(["name", "description", "x"])
+lines = st.builds("{}{}{}".format, keys, st.sampled_from([": ", ":", " : "]), words)
 headers = st.lists(lines, max_size=3).map("\n".join)
 
 
