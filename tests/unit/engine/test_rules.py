@@ -16,6 +16,7 @@ from xgent_evolve.errors import BudgetError, XgentError
 from xgent_evolve.harbor.outcome import Broken
 from xgent_evolve.ids import RunId, execution_id
 from xgent_evolve.spec.models_v1 import Budget, ControllerEnv, HostFile, Runtime
+from xgent_evolve.spec.shape import fit
 
 RUN = RunId("3f2b2c1e-6f0e-4f6a-9a43-2f3f0f1a2b3c")
 
@@ -82,15 +83,17 @@ def test_a_refused_login_of_the_host_names_its_file() -> None:
 
 
 def refused(cause: str, source: ControllerEnv | HostFile) -> XgentError:
-    runtime = Runtime.model_validate(
+    runtime, _ = fit(
+        Runtime,
         {
             "ssh": {"host": "h"},
             "remote_root": "/srv/x",
             "docker": {"path": "/usr/bin/docker", "version": "20.10"},
             "codex": {"version": "0.162.1", "architecture": "x86_64"},
-            "authentication": source.model_dump(),
-        }
+            "authentication": dict(source.document()),
+        },
     )
+    assert runtime is not None
     return refusal_error(Broken(cause, "said no"), runtime, where="slot #1", next_step="go on")
 
 

@@ -9,20 +9,24 @@ import pytest
 
 from xgent_evolve.harbor.sandbox import failures, probe_command, read_report
 from xgent_evolve.spec.models_v1 import Runtime
+from xgent_evolve.spec.shape import fit
 
 HELD = b"fact confinement codex (enforce)\ncheck input_read ok\ncheck npm_runs ok\nsandbox-ok\n"
 
 
 def runtime(profile: str | None = None) -> Runtime:
-    return Runtime.model_validate(
+    found, _ = fit(
+        Runtime,
         {
             "ssh": {"host": "h"},
             "remote_root": "/srv/x",
             "docker": {"path": "/usr/bin/docker", "version": "20.10"},
             "codex": {"version": "0.162.1", "architecture": "x86_64"},
             "apparmor_profile": profile,
-        }
+        },
     )
+    assert found is not None
+    return found
 
 
 def test_other_lines_are_passed_over_and_the_first_fact_counts() -> None:

@@ -10,6 +10,7 @@ from xgent_evolve.errors import HostError
 from xgent_evolve.remote.fitness import advice, check_host, check_image
 from xgent_evolve.remote.report import HostReport
 from xgent_evolve.spec.models_v1 import CaseV1, Runtime
+from xgent_evolve.spec.shape import fit
 
 IMAGE = "sha256:" + "a" * 64
 
@@ -60,7 +61,8 @@ def report(**changes: Any) -> HostReport:
 
 
 def runtime(**changes: Any) -> Runtime:
-    return Runtime.model_validate(
+    found, _ = fit(
+        Runtime,
         {
             "ssh": {"host": "h"},
             "remote_root": "/srv/x",
@@ -68,13 +70,23 @@ def runtime(**changes: Any) -> Runtime:
             "codex": {"version": "0.162.1", "architecture": "x86_64"},
             "model": "m",
             **changes,
-        }
+        },
     )
+    assert found is not None
+    return found
 
 
 def case(platform: str = "linux/amd64") -> CaseV1:
-    fields: dict[str, Any] = {"id": "one", "image": IMAGE, "platform": platform}
-    return CaseV1.model_construct(None, **fields)
+    fields: dict[str, Any] = {
+        "source": None,
+        "group": "g",
+        "split": "search",
+        "information_cutoff": "2026-01-01",
+        "observable_requirements": ["It works."],
+        "task_path": "task",
+        "repo_path": "/app",
+    }
+    return CaseV1(id="one", image=IMAGE, platform=platform, **fields)
 
 
 REFUSED = [
