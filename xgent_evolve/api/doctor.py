@@ -17,12 +17,14 @@ from xgent_evolve.engine.preflight import host_document, host_facts
 from xgent_evolve.errors import XgentError
 from xgent_evolve.execution.events import Observer, Silent, Story
 from xgent_evolve.freeze.code import payload_files
+from xgent_evolve.freeze.model_ca import freeze_model_ca
 from xgent_evolve.harbor.sandbox import SandboxReport
 from xgent_evolve.remote.fitness import advice, check_host, check_image
 from xgent_evolve.remote.host import Host
 from xgent_evolve.remote.preflight import (
     CodexInstall,
     install_codex,
+    model_endpoint,
     probe_host,
     require_own_login,
 )
@@ -31,6 +33,7 @@ from xgent_evolve.remote.ssh import address
 from xgent_evolve.spec.cases import Case
 from xgent_evolve.spec.job_spec import JobSpec
 from xgent_evolve.spec.load import load_spec
+from xgent_evolve.store.memory import MemoryBlobs
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,10 +97,15 @@ def doctor(spec_path: Path, *, observer: Observer | None = None) -> Diagnosis:
 
     Raises:
         SpecError: the JobSpec itself has faults.
+        InvalidError: E_SPEC_CA: its certificates cannot be used.
 
     """
-    spec = load_spec(spec_path).spec
-    return run_interruptible(_examine(spec, observer or Silent()), next_step="ask again")
+    loaded = load_spec(spec_path)
+    blobs = MemoryBlobs()
+    digest = freeze_model_ca(loaded, blobs)
+    certificates = "" if digest is None else blobs.get(digest).decode("ascii")
+    work = _examine(loaded.spec, observer or Silent(), certificates)
+    return run_interruptible(work, next_step="ask again")
 
 
 def remove_residue(
@@ -134,10 +142,10 @@ def host_of_spec(spec: JobSpec, observer: Observer) -> Host:
     )
 
 
-async def _examine(spec: JobSpec, observer: Observer) -> Diagnosis:
+async def _examine(spec: JobSpec, observer: Observer, certificates: str) -> Diagnosis:
     host = host_of_spec(spec, observer)
     try:
-        return await _Examination(spec, host, observer).carry_out()
+        return await _Examination(spec, host, observer, certificates).carry_out()
     finally:
         await host.close()
 
@@ -149,6 +157,8 @@ class _Examination:
     spec: JobSpec
     host: Host
     observer: Observer
+    certificates: str
+    """Of a private authority of the model's service; may be empty."""
     findings: list[Finding] = field(default_factory=list[Finding])
     sandboxes: dict[str, SandboxReport] = field(default_factory=dict[str, SandboxReport])
     _report: HostReport | None = None
@@ -196,7 +206,13 @@ class _Examination:
         return Finding(detail=f"{address(self.spec.runtime.ssh)}, host key as recorded")
 
     async def _engine(self) -> Finding:
-        self._report = found = await probe_host(self.host, self.spec.runtime, self.spec.cases)
+        runtime = self.spec.runtime
+        endpoint = None
+        if runtime.model is not None:
+            endpoint = model_endpoint(runtime, self.certificates)
+        self._report = found = await probe_host(
+            self.host, runtime, self.spec.cases, endpoint=endpoint
+        )
         security = ", ".join(found.engine.security) or "none"
         return Finding(
             detail=f"engine {found.engine.version} at {found.socket}, security: {security};"

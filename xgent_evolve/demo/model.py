@@ -16,6 +16,7 @@ import hmac
 import json
 import os
 import signal
+import ssl
 import sys
 import threading
 from collections import Counter
@@ -41,10 +42,17 @@ class ScriptedModel:
     `base_url` is what goes into `runtime.base_url`. Without `key` every request is accepted.
     """
 
-    def __init__(self, port: int = 0, key: str | None = None, delay_s: float = 0.0) -> None:
+    def __init__(
+        self,
+        port: int = 0,
+        key: str | None = None,
+        delay_s: float = 0.0,
+        tls: ssl.SSLContext | None = None,
+    ) -> None:
         """Bind the port (0 picks a free one); serving starts with the `with` block.
 
-        `delay_s` is slept before every answer, so that a test can interrupt a run under way.
+        `delay_s` is slept before every answer, so that a test can interrupt a run under way. With
+        `tls` the address is https.
 
         Raises:
             OSError: the port is taken.
@@ -57,6 +65,12 @@ class ScriptedModel:
         self._requests: Counter[str] = Counter()
         self._refused = 0
         self._server = _Server((_HOST, port), self)
+        self._scheme = "http" if tls is None else "https"
+        if tls is not None:
+            # The handshake belongs to the thread of its connection, so that none waits for another.
+            self._server.socket = tls.wrap_socket(
+                self._server.socket, server_side=True, do_handshake_on_connect=False
+            )
         self._thread = threading.Thread(
             target=self._server.serve_forever, args=(0.05,), name="scripted-model", daemon=True
         )
@@ -69,7 +83,7 @@ class ScriptedModel:
     @property
     def base_url(self) -> str:
         """Address of the API, without a trailing slash."""
-        return f"http://{_HOST}:{self.port}/v1"
+        return f"{self._scheme}://{_HOST}:{self.port}/v1"
 
     @property
     def requests_by_thread(self) -> Mapping[str, int]:
@@ -136,7 +150,7 @@ class _Server(ThreadingHTTPServer):
     @override
     def handle_error(self, request: object, client_address: object) -> None:
         # A killed Codex drops its connection; that is no event of the model's life.
-        if not isinstance(sys.exception(), ConnectionError):
+        if not isinstance(sys.exception(), (ConnectionError, ssl.SSLError)):
             super().handle_error(request, client_address)  # pyright: ignore[reportArgumentType]
 
 

@@ -18,6 +18,8 @@ class _Refusal(NamedTuple):
     message: str
     expected: str
     cure: str
+    may_pass: bool = False
+    """Whether the retries of the slot come first."""
 
 
 _REFUSALS = {
@@ -36,12 +38,24 @@ _REFUSALS = {
         "a model that the credential may use",
         "have the model enabled there (a name or an address is corrected by another run)",
     ),
+    "model_unreachable": _Refusal(
+        "there is no connection to the model's service",
+        "an answer, over TLS with a certificate that the driver trusts",
+        "see with `doctor` whether the host reaches it (a wrong runtime.base_url, network,"
+        " model_proxy or model_ca is corrected by another run)",
+        may_pass=True,
+    ),
 }
 
 
 def is_refusal(cause: str) -> bool:
     """Say whether a further trial would be refused for the same cause."""
     return cause in _REFUSALS
+
+
+def may_pass(cause: str) -> bool:
+    """Say whether a refusal is worth the retries of its slot before the run stops."""
+    return _REFUSALS[cause].may_pass
 
 
 def refusal_error(broken: Broken, runtime: Runtime, *, where: str, next_step: str) -> TrialError:

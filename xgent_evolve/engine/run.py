@@ -17,7 +17,7 @@ from xgent_evolve.canonical import Json
 from xgent_evolve.engine.budget import require_time, require_trial
 from xgent_evolve.engine.gate import Gate
 from xgent_evolve.engine.preflight import Preflighter
-from xgent_evolve.engine.refusal import is_refusal, refusal_error
+from xgent_evolve.engine.refusal import is_refusal, may_pass, refusal_error
 from xgent_evolve.engine.retry import is_worth_another_attempt
 from xgent_evolve.engine.slots import AttemptRow, AttemptStatus, Slot
 from xgent_evolve.errors import BudgetError, GapError, StoreError
@@ -185,9 +185,10 @@ class Run:
             meaning = conclude(artifacts)
             await self._keep(slot, attempt, artifacts, meaning)
             if isinstance(meaning, Broken) and is_refusal(meaning.cause):
-                if not was_captured:
+                if was_captured:
+                    attempts += 1
+                elif attempt >= attempts or not may_pass(meaning.cause):
                     await self._refuse(slot, attempt, meaning)
-                attempts += 1
                 continue
             again = isinstance(meaning, Broken) and is_worth_another_attempt(meaning)
             if not again or attempt >= attempts:

@@ -15,6 +15,7 @@ from xgent_evolve.freeze.code import code_digests, payload_files, require_code
 from xgent_evolve.freeze.conditions import freeze_conditions
 from xgent_evolve.freeze.evaluation import freeze_evaluation
 from xgent_evolve.freeze.git import Repository
+from xgent_evolve.freeze.model_ca import freeze_model_ca
 from xgent_evolve.freeze.places import place, spec_path
 from xgent_evolve.freeze.protocol import FrozenCase, Protocol
 from xgent_evolve.freeze.reach import require_reachable
@@ -74,6 +75,7 @@ def _build(loaded: LoadedSpec, blobs: Blobs) -> Protocol:
             for number, task in enumerate(tasks)
         ],
         method=_freeze_method(loaded, blobs),
+        model_ca=freeze_model_ca(loaded, blobs),
         evaluation=freeze_evaluation(loaded, blobs),
         payload=_freeze_payload(blobs),
         code=code_digests(),
@@ -108,8 +110,9 @@ def reachable(protocol: Protocol, blobs: Blobs) -> list[Digest]:
             *(case.task_file for case in protocol.cases if case.task_file is not None),
         ]
     )
-    if protocol.method is not None:
-        digests[protocol.method] = None
+    for digest in (protocol.method, protocol.model_ca):
+        if digest is not None:
+            digests[digest] = None
     for bundle in dict.fromkeys(_bundles(protocol)):
         digests[bundle] = None
         for entry in load_bundle(blobs, bundle):

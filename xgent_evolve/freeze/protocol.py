@@ -124,6 +124,8 @@ class Protocol(Part):
     """The tasks, in the order of the JobSpec."""
     method: Digest | None = None
     """Blob of the optimizer's instructions (mode search)."""
+    model_ca: Digest | None = None
+    """Blob of the certificates that the model driver trusts besides the public ones."""
     evaluation: Digest | None = None
     """Bundle of the judging material, paths relative to evaluation.root (version 2)."""
     project_doc_max_bytes: int = PROJECT_DOC_MAX_BYTES

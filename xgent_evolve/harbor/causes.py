@@ -14,6 +14,7 @@ CODES = {
     "model_unauthorised": "E_TRIAL_AUTH",
     "model_quota_used_up": "E_TRIAL_QUOTA",
     "model_unknown": "E_TRIAL_MODEL",
+    "model_unreachable": "E_TRIAL_MODEL_UNREACHABLE",
 }
 """Code of each cause that has one of its own."""
 

@@ -21,6 +21,8 @@ BINARY = f"{INSTALL}/bin/codex"
 TASK_INPUT = "/evolution-input"
 SKILL_ROOT = "/etc/codex/skills"
 USER = 1000
+MODEL_CA = "/etc/xgent/model-ca.pem"
+"""Certificates that the driver trusts besides the public ones; /etc is readable for the tools."""
 CREDENTIAL = f"{CODEX_HOME}/auth.json"
 
 PROTECTED = (".git", ".agents", ".codex", ".aws")
@@ -175,6 +177,8 @@ def driver(runtime: Runtime, arguments: list[str]) -> str:
     if runtime.model_proxy:
         for name in ("http_proxy", "https_proxy", "HTTP_PROXY", "HTTPS_PROXY"):
             environment[name] = runtime.model_proxy
+    if runtime.model_ca is not None:
+        environment["CODEX_CA_CERTIFICATE"] = MODEL_CA
     words = ["env", "-i", *(f"{key}={value}" for key, value in environment.items())]
     return shlex.join([*words, BINARY, *arguments])
 

@@ -100,7 +100,7 @@ def model_error(sessions: Iterable[bytes]) -> str | None:
     """Return why the model's service ended the turn, or None when the records do not say.
 
     One of: model_unauthorised, model_unknown, model_quota_used_up, model_rate_limited,
-    model_unavailable, context_window_exceeded.
+    model_unavailable, model_unreachable, context_window_exceeded.
     """
     found: str | None = None
     for content in sessions:
@@ -127,6 +127,8 @@ def _error_cause(information: Json) -> str | None:
             return "model_unauthorised"
         if status == HTTPStatus.NOT_FOUND:
             return "model_unknown"
+        if name == "http_connection_failed" and status is None:
+            return "model_unreachable"
         return "model_unavailable"
     return None
 

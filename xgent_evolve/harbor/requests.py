@@ -146,6 +146,8 @@ class Planner:
             project_doc_max_bytes=self.protocol.project_doc_max_bytes,
         )
         inputs.add_file("/xgent/codex-home/config.toml", config)
+        if self.protocol.model_ca is not None:
+            inputs.add_file(codex.MODEL_CA, self.blobs.get(self.protocol.model_ca))
         requirements = codex.requirements_toml(codex.profile_name(uuid))
         inputs.add_file("/etc/codex/requirements.toml", requirements)
         installed = [*condition.fixed_skills, *([condition.skill] if condition.skill else [])]

@@ -185,6 +185,11 @@ def advice(report: HostReport, runtime: Runtime, cases: Sequence[Case]) -> list[
     network = report.networks.get(runtime.network)
     if network is not None and network.internal and runtime.model_proxy is None:
         told.append(f"the network {runtime.network} has no way out, and there is no model_proxy")
+    if report.model is not None and not report.model.reached:
+        told.append(
+            f"it does not reach {runtime.model_proxy or runtime.base_url} itself"
+            f" ({report.model.detail}); the model driver may not either"
+        )
     if runtime.network == "none" and runtime.model is not None:
         told.append('runtime.network is "none": the driver cannot reach a model')
     needed = runtime.memory_mb << 20

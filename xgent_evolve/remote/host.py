@@ -103,14 +103,19 @@ class Host:
         images: list[str],
         *,
         networks: list[str],
+        endpoint: dict[str, Json] | None = None,
         credential_file: str | None = None,
     ) -> Json:
-        """Return the host's facts; nothing is changed there, and no credential comes back."""
+        """Return the host's facts; nothing is changed there, and no credential comes back.
+
+        `endpoint` is an address that the host tries to connect to.
+        """
         document: dict[str, Json] = {
             "docker_path": docker_path,
             "socket": socket,
             "images": cast("Json", images),
             "networks": cast("Json", networks),
+            "endpoint": endpoint,
             "credential_file": credential_file,
         }
         return await self._call("probe", document)

@@ -6,6 +6,7 @@ import posixpath
 import time
 from collections.abc import Sequence
 from typing import NamedTuple, cast
+from urllib.parse import urlsplit
 
 from pydantic import ValidationError
 
@@ -65,8 +66,14 @@ async def inspect_host(host: Host, runtime: Runtime, cases: Sequence[Case]) -> H
     return report
 
 
-async def probe_host(host: Host, runtime: Runtime, cases: Sequence[Case]) -> HostReport:
-    """Ask the host what it is.
+async def probe_host(
+    host: Host,
+    runtime: Runtime,
+    cases: Sequence[Case],
+    *,
+    endpoint: dict[str, Json] | None = None,
+) -> HostReport:
+    """Ask the host what it is, and whether it reaches `endpoint`.
 
     Raises:
         HostError: the engine does not answer, or its facts are not understood.
@@ -80,6 +87,7 @@ async def probe_host(host: Host, runtime: Runtime, cases: Sequence[Case]) -> Hos
         runtime.docker.socket,
         images,
         networks=[runtime.network],
+        endpoint=endpoint,
         credential_file=source.path if isinstance(source, HostFile) else None,
     )
     # The host reads its clock at some moment between question and answer.
@@ -93,6 +101,21 @@ async def probe_host(host: Host, runtime: Runtime, cases: Sequence[Case]) -> Hos
             fix="report the engine and its version to the authors",
         ) from error
     return report.model_copy(update={"clock_skew_ms": report.clock_ms - meanwhile_ms})
+
+
+def model_endpoint(runtime: Runtime, certificates: str) -> dict[str, Json]:
+    """Return where the model driver connects to first, as `probe_host` takes it.
+
+    `certificates` are those of a private authority, in PEM form; they may be empty.
+    """
+    parts = urlsplit(runtime.model_proxy or runtime.base_url)
+    tls = parts.scheme == "https"
+    return {
+        "host": parts.hostname,
+        "port": parts.port or (443 if tls else 80),
+        "tls": tls,
+        "certificates": certificates,
+    }
 
 
 def require_own_login(report: HostReport, max_concurrency: int) -> None:

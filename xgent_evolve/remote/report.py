@@ -68,6 +68,14 @@ class DiskReport(Fact):
     inodes_free: int
 
 
+class ModelReport(Fact):
+    """Whether the host itself reaches the model's service, or the proxy before it."""
+
+    reached: bool
+    detail: str
+    """Why not."""
+
+
 class HostState(Fact):
     """The part of a host's report that must not change during a run."""
 
@@ -91,6 +99,8 @@ class HostReport(HostState):
     """How far the host's clock is ahead of this machine's."""
     kernel: KernelReport
     networks: dict[str, NetworkReport | None]
+    model: ModelReport | None = None
+    """None when it was not tried."""
     disk: DiskReport = Field(validation_alias="stats")
     refreshable_login: bool = False
     """Whether the credential file is a login with a refresh token, which works once."""

@@ -23,6 +23,7 @@ def runtime_findings(spec: JobSpec) -> Iterator[Finding]:
     yield from _credential(spec)
     yield from _host_paths(spec)
     yield from _key_files(spec)
+    yield from _model_ca(spec)
     runtime = spec.runtime
     addresses: dict[JsonPath, str | None] = {
         ("runtime", "codex", "registry"): runtime.codex.registry,
@@ -38,6 +39,20 @@ def runtime_findings(spec: JobSpec) -> Iterator[Finding]:
                 found=shown(address),
                 fix="write a host name or address, and a port from 1 to 65535 if any",
             )
+
+
+def _model_ca(spec: JobSpec) -> Iterator[Finding]:
+    """Require something that the certificates could be checked for."""
+    runtime = spec.runtime
+    addresses = (runtime.base_url, runtime.model_proxy or "")
+    if runtime.model_ca is not None and not any(item.startswith("https:") for item in addresses):
+        yield Finding(
+            path=("runtime", "model_ca"),
+            message="certificates are given for a connection that has none",
+            expected="a runtime.base_url or runtime.model_proxy that starts with https:",
+            found=shown(runtime.base_url),
+            fix="remove runtime.model_ca, or use the service's https address",
+        )
 
 
 def _key_files(spec: JobSpec) -> Iterator[Finding]:

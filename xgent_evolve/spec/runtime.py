@@ -116,6 +116,8 @@ class Runtime(Part):
     """Engine network of the model driver's container; the agent's tools never have network."""
     model_proxy: ProxyAddress | None = None
     """Proxy for the model driver alone: no credentials, path or query."""
+    model_ca: LocalPath | None = None
+    """PEM file with certificates of a private authority that the model driver trusts too."""
     apparmor_profile: Name | None = None
     """AppArmor profile that is loaded on the host; unconfined when absent."""
     seccomp: Literal["default", "unconfined"] = "default"

@@ -9,7 +9,7 @@ import pytest
 
 from xgent_evolve.engine.budget import require_time, require_trial
 from xgent_evolve.engine.gate import Gate
-from xgent_evolve.engine.refusal import is_refusal, refusal_error
+from xgent_evolve.engine.refusal import is_refusal, may_pass, refusal_error
 from xgent_evolve.engine.retry import is_worth_another_attempt
 from xgent_evolve.engine.slots import Slot
 from xgent_evolve.errors import BudgetError, XgentError
@@ -62,12 +62,14 @@ REFUSALS = {
     "model_unauthorised": ("E_TRIAL_AUTH", "put a valid one into the variable KEY; then: go on"),
     "model_quota_used_up": ("E_TRIAL_QUOTA", "raise it there"),
     "model_unknown": ("E_TRIAL_MODEL", "have the model enabled there"),
+    "model_unreachable": ("E_TRIAL_MODEL_UNREACHABLE", "see with `doctor`"),
 }
 
 
 @pytest.mark.parametrize("cause", REFUSALS)
 def test_a_refusal_names_its_cure_and_the_command_that_goes_on(cause: str) -> None:
     assert is_refusal(cause)
+    assert may_pass(cause) == (cause == "model_unreachable")
     source = ControllerEnv(source="controller_env", name="KEY")
     error = refused(cause, source)
     code, cure = REFUSALS[cause]

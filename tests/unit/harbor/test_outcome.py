@@ -155,6 +155,7 @@ def test_unreported_usage_is_unknown_and_not_zero() -> None:
         ({"http_connection_failed": {"http_status_code": 401}}, "model_unauthorised"),
         ({"http_connection_failed": {"http_status_code": 404}}, "model_unknown"),
         ({"http_connection_failed": {"http_status_code": 503}}, "model_unavailable"),
+        ({"http_connection_failed": {"http_status_code": None}}, "model_unreachable"),
         (
             {"response_too_many_failed_attempts": {"http_status_code": 429}},
             "model_rate_limited",

@@ -157,6 +157,7 @@ TOLD: list[tuple[Any, Any, str]] = [
     ({"kernel": {"unprivileged_namespaces": 0}}, {}, "no user namespaces"),
     ({"kernel": {"apparmor_restricts_namespaces": 1}}, {}, "AppArmor restricts"),
     ({"networks": {"bridge": {"driver": "bridge", "internal": True}}}, {}, "no way out"),
+    ({"model": {"reached": False, "detail": "OSError: no"}}, {}, "(OSError: no)"),
     ({}, {"network": "none"}, "cannot reach a model"),
     ({"memory_bytes": 1 << 30}, {}, "more than the host has"),
 ]

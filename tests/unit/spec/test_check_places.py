@@ -176,6 +176,11 @@ RUNTIME_RULES: dict[str, tuple[Edit, str, str]] = {
         "$.runtime.model_proxy",
         "host or port",
     ),
+    "certificates without a secured connection": (
+        lambda s: s["runtime"].update(base_url="http://model/v1", model_ca="ca.pem"),
+        "$.runtime.model_ca",
+        "starts with https:",
+    ),
     "an address without host": (
         lambda s: s["runtime"].update(base_url="http://:80/v1"),
         "$.runtime.base_url",

@@ -9,6 +9,7 @@ import time
 from credentials import read_credential
 from engine import Engine, message_of, quote
 from errors import RunnerError
+from reaching import reach
 
 COUNTED = ("executions", "images", "tools")
 
@@ -38,6 +39,7 @@ def probe(root, request):
         "clock_ms": int(time.time() * 1000),
         "kernel": kernel_facts(),
         "networks": {name: network_facts(engine, name) for name in request.get("networks", [])},
+        "model": reach(request["endpoint"]) if request.get("endpoint") else None,
         "refreshable_login": is_refreshable(request.get("credential_file")),
         "stats": stats(root),
         "images": {name: image_facts(engine, name) for name in request["images"]},
