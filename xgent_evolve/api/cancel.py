@@ -20,6 +20,7 @@ from xgent_evolve.errors import BusyError
 from xgent_evolve.execution.events import Observer, Silent, Story
 from xgent_evolve.execution.facts import Cancelled, fact_document
 from xgent_evolve.execution.reconcile import open_executions
+from xgent_evolve.harbor.request import PAID
 from xgent_evolve.store.lock import find_holder
 from xgent_evolve.store.rundir import RunDir
 
@@ -105,7 +106,7 @@ async def _end(session: Session) -> int:
             there = [intent for intent in under_way if found[intent.uuid].state != "absent"]
             await session.host.cancel([intent.uuid for intent in there], executor.socket)
             for intent in there:
-                needs_credential = intent.kind in ("agent", "login")
+                needs_credential = intent.kind in PAID
                 await executor.collect(intent, needs_credential=needs_credential)
         left = [uuid for uuid in ledger.captured if uuid not in ledger.cleaned]
         if left:

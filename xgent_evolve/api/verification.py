@@ -18,8 +18,9 @@ from xgent_evolve.api.analysis import comparison_report, smoke_report
 from xgent_evolve.api.evidence import evidence_of
 from xgent_evolve.api.session import credentials_of, host_of, open_rundir, read_ledger
 from xgent_evolve.canonical import Json, canonical_bytes, digest_bytes
+from xgent_evolve.engine.attempts import attempt_document
 from xgent_evolve.engine.preflight import Preflighter
-from xgent_evolve.engine.run import Run, attempt_document
+from xgent_evolve.engine.run import Run
 from xgent_evolve.engine.task_memory import TaskMemory
 from xgent_evolve.errors import RefusedError, StoreError, XgentError
 from xgent_evolve.execution.events import Silent

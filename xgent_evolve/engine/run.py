@@ -10,25 +10,30 @@ from __future__ import annotations
 import asyncio
 import itertools
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from xgent_evolve.canonical import Json
-from xgent_evolve.engine.budget import require_time, require_trial
+from xgent_evolve.engine.attempts import (
+    attempt_document,
+    attempt_row,
+    recorded_attempts,
+    result_word,
+)
+from xgent_evolve.engine.budget import Account, account_of, allowance, require_paid, require_time
 from xgent_evolve.engine.gate import Gate
 from xgent_evolve.engine.preflight import Preflighter
 from xgent_evolve.engine.refusal import is_refusal, may_pass, refusal_error
 from xgent_evolve.engine.retry import is_worth_another_attempt
-from xgent_evolve.engine.slots import AttemptRow, AttemptStatus, Slot
+from xgent_evolve.engine.slots import AttemptRow, Purpose, Slot, purpose_of
 from xgent_evolve.errors import BudgetError, GapError, StoreError
 from xgent_evolve.execution.events import Observer, SlotDone
 from xgent_evolve.execution.executor import Executor, load_artifacts
 from xgent_evolve.execution.facts import Ledger
-from xgent_evolve.freeze.protocol import Protocol
+from xgent_evolve.freeze.protocol import FrozenCondition, Protocol
 from xgent_evolve.harbor.artifacts import Artifacts
-from xgent_evolve.harbor.causes import code_of
 from xgent_evolve.harbor.delivery import find_refusal
 from xgent_evolve.harbor.outcome import Broken, Done, Grade, agent_end, command_end, grade_end
+from xgent_evolve.harbor.request import PAID
 from xgent_evolve.harbor.requests import Planned, Planner
 from xgent_evolve.ids import ExecutionId, execution_id
 from xgent_evolve.measure.outcomes import Row, Scored, Unscored
@@ -54,6 +59,22 @@ class Graded:
     artifacts: Artifacts | None
 
 
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """One measurement that a workflow asks for: a case under a condition, once."""
+
+    condition: str
+    case: str
+    repeat: int
+    """Counted from 1."""
+    purpose: Purpose = "measure"
+
+    @property
+    def slot(self) -> Slot:
+        """The slot of the agent's work."""
+        return Slot(self.purpose, self.condition, self.case, self.repeat, "agent")
+
+
 @dataclass(slots=True)
 class Run:
     """Everything a workflow needs, and nothing that it must not know."""
@@ -69,24 +90,31 @@ class Run:
     """Whether what is not recorded is an error instead of a reason to reach for the host."""
     attempts: list[AttemptRow] = field(default_factory=list[AttemptRow])
     """Every attempt that this process has seen the result of, replayed ones included."""
+    candidates: dict[str, FrozenCondition] = field(default_factory=dict[str, FrozenCondition])
+    """Conditions that a search has made, by id, besides those of the protocol."""
     _places: asyncio.Semaphore = field(init=False)
     _results: asyncio.Lock = field(default_factory=asyncio.Lock)
     _started: float = field(default_factory=time.monotonic)
-    _begun: set[str] = field(default_factory=set[str])
+    _paid: dict[Account, set[str]] = field(default_factory=dict[Account, set[str]])
+    """Paid executions of each account that are registered or about to be."""
+    _promised: dict[Account, set[str]] = field(default_factory=dict[Account, set[str]])
+    """First attempts of the batches that were asked for."""
     _recorded: set[str] = field(default_factory=set[str])
-    _refused: set[str] = field(default_factory=set[str])
-    """Recorded attempts that the model's service refused before it answered anything."""
 
     def __post_init__(self) -> None:
         """Prepare the places for concurrent executions."""
         self._places = asyncio.Semaphore(self.protocol.spec.budget.max_concurrency)
         rows = recorded_attempts(self.rundir)
         self._recorded = {str(row["execution"]) for row in rows}
-        self._refused = {
+        refused = {
             str(row["execution"])
             for row in rows
             if row["usage"] is None and is_refusal(str(row["cause"]))
         }
+        for uuid, intent in self.ledger.intents.items():
+            # A refusal before any answer costs nothing.
+            if intent.kind in PAID and uuid not in refused:
+                self._of(self._paid, account_of(purpose_of(intent.slot))).add(uuid)
 
     @property
     def ledger(self) -> Ledger:
@@ -102,20 +130,50 @@ class Run:
         uuid = execution_id(self.rundir.run_id, slot.key, 1)
         return uuid in self.ledger.captured and uuid in self.ledger.cleaned
 
+    def condition(self, condition_id: str) -> FrozenCondition:
+        """Return what a condition shows: one of the protocol, or a candidate of the search."""
+        found = self.candidates.get(condition_id)
+        return self.protocol.condition(condition_id) if found is None else found
+
+    def spent(self, account: Account) -> int:
+        """Return how many paid attempts of an account this process has seen the result of.
+
+        Between two batches that is a function of the recorded facts, so a workflow may decide on
+        it; what is registered may be more, since another process may have gone further.
+        """
+        return sum(
+            row.slot.kind in PAID
+            and account_of(row.slot.purpose) == account
+            and not (row.usage is None and is_refusal(str(row.cause)))
+            for row in self.attempts
+        )
+
     # What a workflow asks for.
 
-    async def trial(self, condition: str, case_id: str, repeat: int) -> Row:
+    async def trials(self, trials: Sequence[Trial]) -> list[Row]:
+        """Measure a batch; the rows come in its order, whatever ended first.
+
+        No retry is paid for with what a first attempt of the batch needs.
+        """
+        for trial in trials:
+            uuid = execution_id(self.rundir.run_id, trial.slot.key, 1)
+            self._of(self._promised, account_of(trial.purpose)).add(uuid)
+        async with asyncio.TaskGroup() as group:
+            tasks = [group.create_task(self._placed(trial)) for trial in trials]
+        return [task.result() for task in tasks]
+
+    async def _placed(self, trial: Trial) -> Row:
         """Measure one case under one condition once: the agent's work, then its grade.
 
         Both use the same place, so that a trial that was begun is finished before the next one.
         """
         async with self._places:
-            return await self._trial(condition, case_id, repeat)
+            return await self._trial(trial)
 
-    async def _trial(self, condition: str, case_id: str, repeat: int) -> Row:
+    async def _trial(self, trial: Trial) -> Row:
+        condition, case_id, repeat = trial.condition, trial.case, trial.repeat
         case, frozen = self.spec_case(case_id), self.protocol.case(case_id)
-        arm = self.protocol.condition(condition)
-        slot = Slot("measure", condition, case_id, repeat, "agent")
+        arm, slot = self.condition(condition), trial.slot
         agent = await self._fill(
             slot,
             lambda planner, uuid: planner.agent(uuid, arm, frozen),
@@ -146,7 +204,7 @@ class Run:
             return Graded(Grade(Scored(0.0), (), None), None)
         changes = delivery.changes if delivery is not None else []
         sources = artifacts.blobs if artifacts is not None else {}
-        arm, frozen = self.protocol.condition(slot.condition), self.protocol.case(slot.case)
+        arm, frozen = self.condition(slot.condition), self.protocol.case(slot.case)
         filled = await self._fill(
             Slot(slot.purpose, slot.condition, slot.case, slot.repeat, "grade"),
             lambda planner, uuid: planner.grade(uuid, arm, frozen, changes, sources),
@@ -155,9 +213,9 @@ class Run:
         return Graded(filled.meaning, filled.artifacts)
 
     async def command(self, slot: Slot, plan: Plan) -> Filled[Done | Broken]:
-        """Carry out a probe, a login or a reference solution."""
+        """Carry out a probe, a login, a reference solution or the optimizer's work."""
         async with self._places:
-            if slot.kind == "login":
+            if slot.kind in PAID:
                 return await self._fill(
                     slot, plan, lambda item: agent_end(item, self.rundir.blobs.get)
                 )
@@ -191,7 +249,7 @@ class Run:
                     await self._refuse(slot, attempt, meaning)
                 continue
             again = isinstance(meaning, Broken) and is_worth_another_attempt(meaning)
-            if not again or attempt >= attempts:
+            if not again or attempt >= attempts or not self._can_retry(slot, attempt + 1):
                 return Filled(artifacts, meaning)
         raise AssertionError("a slot has at least one attempt")
 
@@ -227,22 +285,38 @@ class Run:
     def _require_budget(self, slot: Slot, uuid: str) -> None:
         budget = self.protocol.spec.budget
         require_time(budget, time.monotonic() - self._started, slot.key)
-        if slot.kind in ("agent", "login"):
-            registered = {
-                uuid
-                for uuid, intent in self.ledger.intents.items()
-                if intent.kind in ("agent", "login")
-            }
-            require_trial(budget, len((registered | self._begun) - self._refused), slot.key)
+        if slot.kind in PAID:
+            account = account_of(slot.purpose)
+            registered = self._of(self._paid, account)
+            require_paid(budget, account, len(registered), slot.key)
             # Counted from here on, since the intent becomes durable only after a pause in which
             # others ask.
-            self._begun.add(uuid)
+            registered.add(uuid)
+
+    def _can_retry(self, slot: Slot, attempt: int) -> bool:
+        """Say whether another attempt is affordable beside the first attempts of the batch.
+
+        What is registered and what is promised grow together, so what was refused once is refused
+        when the run is replayed, and what was registered is not asked again.
+        """
+        uuid = execution_id(self.rundir.run_id, slot.key, attempt)
+        if slot.kind not in PAID or uuid in self.ledger.intents:
+            return True
+        account = account_of(slot.purpose)
+        committed = self._of(self._paid, account) | self._of(self._promised, account)
+        return len(committed) < allowance(self.protocol.spec.budget, account)
+
+    @staticmethod
+    def _of(sets: dict[Account, set[str]], account: Account) -> set[str]:
+        return sets.setdefault(account, set())
 
     async def _keep(
         self, slot: Slot, attempt: int, artifacts: Artifacts, meaning: Done | Broken | Grade
     ) -> None:
         """Keep the attempt for the report and, once, in results.jsonl."""
-        row = attempt_row(slot, attempt, artifacts, meaning, self.spec_case(slot.case))
+        # What an optimizer leaves is a proposal, which nobody grades.
+        case = None if slot.kind == "optimizer" else self.spec_case(slot.case)
+        row = attempt_row(slot, attempt, artifacts, meaning, case)
         self.attempts.append(row)
         if row.uuid not in self._recorded and not self.replay_only:
             self._recorded.add(row.uuid)
@@ -265,91 +339,3 @@ def unrecorded(slot: Slot, attempt: int) -> StoreError:
         found="none",
         fix="restore the run directory from a copy",
     )
-
-
-def attempt_row(
-    slot: Slot, attempt: int, artifacts: Artifacts, meaning: Done | Broken | Grade, case: Case
-) -> AttemptRow:
-    """Return what an attempt came to."""
-    status: AttemptStatus = "valid"
-    cause: str | None = None
-    detail, exit_code, usage = "", None, None
-    match meaning:
-        case Done():
-            exit_code, usage = meaning.exit_code, meaning.usage
-            if meaning.timed_out:
-                status, cause = "behaviour_failure", "time_limit"
-        case Broken():
-            status, cause, detail, usage = "invalid", meaning.cause, meaning.detail, meaning.usage
-        case Grade(outcome=outcome):
-            exit_code = meaning.exit_code
-            if isinstance(outcome, Unscored):
-                status, cause, detail = "invalid", outcome.cause, outcome.detail
-            elif outcome.value < 1:
-                status, cause = "behaviour_failure", "reward_0"
-    refusal = None if artifacts.delivery is None else find_refusal(artifacts.delivery, case)
-    if refusal is not None:
-        status, cause = "behaviour_failure", refusal.cause
-        detail = ", ".join(refusal.paths[:5])
-    return AttemptRow(
-        slot=slot,
-        attempt=attempt,
-        uuid=artifacts.uuid,
-        status=status,
-        cause=cause,
-        detail=detail,
-        exit_code=exit_code,
-        duration_ms=artifacts.duration_ms(),
-        usage=usage,
-        redactions=artifacts.redactions,
-    )
-
-
-def attempt_document(row: AttemptRow) -> dict[str, Json]:
-    """Return the line of results.jsonl."""
-    usage = row.usage
-    return {
-        "slot": row.slot.key,
-        "attempt": row.attempt,
-        "execution": row.uuid,
-        "kind": row.slot.kind,
-        "condition": row.slot.condition,
-        "case": row.slot.case,
-        "repeat": row.slot.repeat,
-        "status": row.status,
-        "cause": row.cause,
-        "code": code_of(row.cause) if row.status == "invalid" and row.cause else None,
-        "detail": row.detail,
-        "exit_code": row.exit_code,
-        "duration_ms": row.duration_ms,
-        "usage": None
-        if usage is None
-        else {
-            "input_tokens": usage.input,
-            "cached_input_tokens": usage.cached_input,
-            "output_tokens": usage.output,
-            "reasoning_output_tokens": usage.reasoning_output,
-        },
-    }
-
-
-def result_word(meaning: Done | Broken | Grade) -> str:
-    """Return one word for a watcher."""
-    match meaning:
-        case Broken():
-            return "broken"
-        case Done(timed_out=timed_out):
-            return "timed_out" if timed_out else "ended"
-        case Grade(outcome=outcome):
-            if isinstance(outcome, Unscored):
-                return "unscored"
-            return "passed" if outcome.value == 1 else "failed"
-
-
-def recorded_attempts(rundir: RunDir) -> list[dict[str, Json]]:
-    """Return the lines of results.jsonl."""
-    from xgent_evolve.harbor.events import json_lines
-
-    if not rundir.results_path.exists():
-        return []
-    return list(json_lines(rundir.results_path.read_bytes()))

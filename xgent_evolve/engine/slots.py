@@ -11,8 +11,10 @@ from typing import Literal
 from xgent_evolve.harbor.events import Usage
 from xgent_evolve.harbor.request import Kind
 
-type Purpose = Literal["smoke", "untouched", "oracle", "preflight", "measure"]
-"""What the work is for; a grade carries the purpose of what it grades."""
+type Purpose = Literal["smoke", "untouched", "oracle", "preflight", "measure", "propose", "confirm"]
+"""What the work is for; a grade carries the purpose of what it grades. measure: a trial that may
+select a candidate. propose: the optimizer's work; its condition is the text that it starts from.
+confirm: a trial on cases that selected nothing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +32,11 @@ class Slot:
     def key(self) -> str:
         """The slot's name in journals, receipts and messages."""
         return f"{self.purpose}/{self.condition}/{self.case}/{self.repeat}/{self.kind}"
+
+
+def purpose_of(key: str) -> str:
+    """Return the purpose of the slot with that key."""
+    return key.partition("/")[0]
 
 
 type AttemptStatus = Literal["valid", "behaviour_failure", "invalid"]

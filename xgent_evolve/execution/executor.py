@@ -28,6 +28,7 @@ from xgent_evolve.execution.facts import (
     fact_document,
 )
 from xgent_evolve.harbor.artifacts import Artifacts, Failure, StoredFile
+from xgent_evolve.harbor.request import PAID
 from xgent_evolve.harbor.requests import Planned
 from xgent_evolve.ids import Digest, ExecutionId
 from xgent_evolve.remote.host import Host, Observation
@@ -255,7 +256,7 @@ def require_destroyed(intent: Intent, receipts: Sequence[Mapping[str, Json]]) ->
         HostError: E_REMOTE_CREDENTIAL_KEPT: there is none, so it does not count as cleaned.
 
     """
-    if intent.kind not in ("agent", "login"):
+    if intent.kind not in PAID:
         return
     for receipt in receipts:
         if receipt["kind"] == "credential_destroyed" or receipt.get("credential_destroyed") is True:

@@ -15,9 +15,13 @@ from xgent_evolve.canonical import Json, canonical_bytes
 from xgent_evolve.ids import ExecutionId, RunId
 from xgent_evolve.store.bundles import Entry
 
-type Kind = Literal["agent", "grade", "probe", "oracle", "login"]
+type Kind = Literal["agent", "grade", "probe", "oracle", "login", "optimizer"]
 """agent: the measured work. grade: the verifier. probe: the sandbox check of a case's image.
-oracle: the reference solution. login: one model call that proves the credential."""
+oracle: the reference solution. login: one model call that proves the credential. optimizer: a model
+that proposes other text."""
+
+PAID: tuple[Kind, ...] = ("agent", "login", "optimizer")
+"""Kinds that call a model, and so are handed a credential."""
 
 
 class RequestPart(BaseModel):

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import asyncio
 import itertools
 
-from xgent_evolve.engine.run import Run
+from xgent_evolve.engine.run import Run, Trial
 from xgent_evolve.engine.slots import Slot
 from xgent_evolve.engine.task_memory import TaskMemory
 from xgent_evolve.errors import HostError
@@ -65,7 +64,7 @@ async def measure_conditions(run: Run, memory: TaskMemory) -> list[Row]:
     repeats = range(1, spec.measurement.repeats + 1)
     # Conditions alternate, so that a drift of the host or the service meets all of them alike.
     trials = [
-        (condition.id, case.id, repeat)
+        Trial(condition.id, case.id, repeat)
         for repeat in repeats
         for case in cases
         for condition in spec.conditions
@@ -76,6 +75,4 @@ async def measure_conditions(run: Run, memory: TaskMemory) -> list[Row]:
     run.observer.tell(Planned(executions=planned))
     await prove_sandboxes(run)
     await require_sound_tasks(run, memory, unknown)
-    async with asyncio.TaskGroup() as group:
-        tasks = [group.create_task(run.trial(*trial)) for trial in trials]
-    return [task.result() for task in tasks]
+    return await run.trials(trials)

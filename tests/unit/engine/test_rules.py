@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from xgent_evolve.engine.budget import require_time, require_trial
+from xgent_evolve.engine.budget import account_of, allowance, require_paid, require_time
 from xgent_evolve.engine.gate import Gate
 from xgent_evolve.engine.refusal import is_refusal, may_pass, refusal_error
 from xgent_evolve.engine.retry import is_worth_another_attempt
@@ -34,11 +34,22 @@ def budget(**fields: Any) -> Budget:
 
 
 def test_what_is_reserved_for_confirmation_cannot_be_spent_before() -> None:
-    require_trial(budget(confirmation_trials=4), 5, "slot")
+    require_paid(budget(confirmation_trials=4), "selection", 5, "slot")
     with pytest.raises(BudgetError) as caught:
-        require_trial(budget(confirmation_trials=4), 6, "slot")
+        require_paid(budget(confirmation_trials=4), "selection", 6, "slot")
     assert caught.value.code == "E_BUDGET_TRIALS"
     assert "4 reserved" in caught.value.expected
+
+
+def test_no_account_is_spent_for_another() -> None:
+    given = budget(confirmation_trials=4, max_candidates=3)
+    accounts = [account_of(purpose) for purpose in ("measure", "smoke", "confirm", "propose")]
+    assert accounts == ["selection", "selection", "confirmation", "proposals"]
+    assert [allowance(given, account) for account in accounts] == [6, 6, 4, 6]
+    for account, limit in (("selection", 6), ("confirmation", 4), ("proposals", 6)):
+        require_paid(given, account, limit - 1, "slot")
+        with pytest.raises(BudgetError):
+            require_paid(given, account, limit, "slot")
 
 
 def test_after_the_deadline_nothing_new_starts() -> None:
