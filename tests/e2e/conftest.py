@@ -25,6 +25,7 @@ import pytest
 
 from xgent_evolve.demo.engine import LocalEngine, find_base_image, local_engine
 from xgent_evolve.demo.model import ScriptedModel
+from xgent_evolve.demo.search_study import write_search_study
 from xgent_evolve.demo.study import write_study
 from xgent_evolve.spec.models_v1 import Ssh
 
@@ -274,6 +275,42 @@ def make_study(
     yield make
     for model in models:
         model.__exit__(None, None, None)
+
+
+@pytest.fixture(scope="session")
+def search_checks(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """One cache of task checks for every search study of the session."""
+    return tmp_path_factory.mktemp("search") / "cache"
+
+
+@pytest.fixture
+def make_search_study(
+    tmp_path: Path,
+    sshd: Sshd,
+    engine: LocalEngine,
+    base_image: str,
+    remote_root: Path,
+    search_checks: Path,
+) -> Generator[Callable[..., Study]]:
+    """Make the demo study of mode search."""
+    with ExitStack() as stack:
+
+        def make(*, delay_s: float = 0.0, key: str = "key-0123456789abcdef") -> Study:
+            model = stack.enter_context(ScriptedModel(key=key, delay_s=delay_s))
+            spec = write_search_study(
+                tmp_path / "study",
+                ssh=sshd.address,
+                remote_root=str(remote_root),
+                image=base_image,
+                docker_path=engine.path,
+                docker_version=engine.version,
+                base_url=model.base_url,
+                architecture=engine.architecture,
+                key_env=KEY_VARIABLE,
+            )
+            return Study(tmp_path, spec, model, key, search_checks)
+
+        yield make
 
 
 @pytest.fixture

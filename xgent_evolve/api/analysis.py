@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from itertools import product
 
 from xgent_evolve.canonical import digest_json
@@ -14,18 +15,26 @@ from xgent_evolve.measure.comparison import Comparison
 from xgent_evolve.measure.interaction import Crossing, Interaction, interact
 from xgent_evolve.measure.outcomes import Row
 from xgent_evolve.report.inputs import (
+    DIFF_CHARACTERS,
     Attempt,
+    AttemptKind,
+    Candidate,
+    Confirmed,
     Digests,
     Gap,
     Report,
+    Search,
     SmokeCase,
     SmokeStep,
     Study,
     Tokens,
 )
+from xgent_evolve.search.text import studied_text, text_diff
 from xgent_evolve.spec.bounds import compared_cases
 from xgent_evolve.spec.cases import Case
+from xgent_evolve.strategies.strategy import Refused, Step
 from xgent_evolve.workflow.checks import Check
+from xgent_evolve.workflow.search import SearchResult
 from xgent_evolve.workflow.smoke import CaseCheck
 
 
@@ -46,6 +55,70 @@ def comparison_report(run: Run, rows: Sequence[Row]) -> Report:
         secondary=[compared(protocol, rows, other) for other in others],
         interaction=interaction_of(protocol, rows),
         gaps=[*redaction_gaps(run), *unchecked_gaps(compared_cases(spec))],
+    )
+
+
+def search_report(run: Run, result: SearchResult) -> Report:
+    """Return the report of a search; its comparison is that of the confirmation."""
+    protocol, confirmation = run.protocol, result.confirmation
+    spec = protocol.spec
+    candidates = tuple(candidate_of(run, step) for step in result.end.steps)
+    digests = digests_of(protocol)
+    measured = tuple((item.id, item.content) for item in run.candidates.values())
+    return Report(
+        study=study_of(protocol),
+        digests=replace(digests, conditions=(*digests.conditions, *measured)),
+        attempts=trial_attempts(run.attempts),
+        comparison=confirmation.comparison,
+        search=Search(
+            strategy="hillclimb" if spec.optimizer is None else spec.optimizer.strategy,
+            best=result.end.best.id,
+            stop=result.end.stop,
+            diagnosis=result.diagnosis,
+            candidates=candidates,
+        ),
+        confirmation=Confirmed(
+            confirmation.status, confirmation.candidate, confirmation.content, confirmation.reason
+        ),
+        gaps=[*redaction_gaps(run), *unchecked_gaps(spec.cases)],
+    )
+
+
+def candidate_of(run: Run, step: Step) -> Candidate:
+    """Return one step of a search as the report shows it."""
+    answer = step.answer
+    common = Candidate(
+        number=step.number,
+        id=None,
+        parent=step.parent.id,
+        content=None,
+        decision=step.decision,
+        reasons=answer.reasons if isinstance(answer, Refused) else (),
+    )
+    if answer.proposal is not None:
+        common = replace(
+            common,
+            hypothesis=answer.proposal.hypothesis,
+            expected_effect=answer.proposal.expected_effect,
+            counterexample=answer.proposal.counterexample,
+            changed_paths=answer.proposal.changed_paths,
+        )
+    if isinstance(answer, Refused) or step.comparison is None:
+        return common
+    target, blobs = run.protocol.spec.target, run.rundir.blobs
+    before, after = (
+        studied_text(target, run.condition(name), blobs)
+        for name in (step.parent.id, answer.version.id)
+    )
+    diff = text_diff(before, after, blobs.get)
+    return replace(
+        common,
+        id=answer.version.id,
+        content=answer.version.content,
+        reasons=tuple(reason.sentence for reason in step.comparison.verdict.reasons),
+        diff=diff[:DIFF_CHARACTERS],
+        diff_cut=len(diff) > DIFF_CHARACTERS,
+        comparison=step.comparison,
     )
 
 
@@ -109,13 +182,17 @@ def digests_of(protocol: Protocol) -> Digests:
     )
 
 
+_REPORTED: dict[str, AttemptKind] = {"agent": "agent", "optimizer": "optimizer"}
+
+
 def trial_attempts(rows: Sequence[AttemptRow]) -> list[Attempt]:
-    """Return the attempts of trials; what smoke tries has a table of its own."""
+    """Return the attempts of trials and proposals; what smoke tries has a table of its own."""
     return [
         Attempt(
-            kind="agent" if row.slot.kind == "agent" else "grade",
+            kind=_REPORTED.get(row.slot.kind, "grade"),
             condition=row.slot.condition,
-            case=row.slot.case,
+            # The case lends an optimizer its image, nothing else.
+            case="" if row.slot.kind == "optimizer" else row.slot.case,
             repeat=row.slot.repeat,
             attempt=row.attempt,
             status=row.status,
@@ -132,7 +209,7 @@ def trial_attempts(rows: Sequence[AttemptRow]) -> list[Attempt]:
             ),
         )
         for row in rows
-        if row.slot.purpose == "measure"
+        if row.slot.purpose in ("measure", "confirm", "propose")
     ]
 
 

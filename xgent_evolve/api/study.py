@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import cast
 
-from xgent_evolve.api.analysis import comparison_report, smoke_report
+from xgent_evolve.api.analysis import comparison_report, search_report, smoke_report
 from xgent_evolve.api.evidence import evidence_of
 from xgent_evolve.api.interrupt import OnInterrupt, run_interruptible
 from xgent_evolve.api.session import (
@@ -45,6 +45,7 @@ from xgent_evolve.store.durable import write_durable
 from xgent_evolve.store.rundir import RunDir
 from xgent_evolve.workflow.checks import Check, Verdict
 from xgent_evolve.workflow.compare import measure_conditions
+from xgent_evolve.workflow.search import search
 from xgent_evolve.workflow.smoke import check_cases
 from xgent_evolve.workflow.task_check import TaskCheck, require_sound
 
@@ -176,14 +177,14 @@ def require_carried_out(spec: JobSpec) -> None:
             found="2",
             fix="compare task success with a JobSpec of version 1",
         )
-    if spec.mode == "search":
+    if spec.optimizer is not None and spec.optimizer.strategy != "hillclimb":
         raise InvalidError(
-            "mode search is checked by validate and not carried out by this version",
+            "this strategy is checked by validate and not carried out by this version",
             code="E_MODE",
-            where="$.mode",
-            expected="smoke or compare",
-            found=spec.mode,
-            fix="compare candidates that you wrote yourself",
+            where="$.optimizer.strategy",
+            expected="hillclimb",
+            found=spec.optimizer.strategy,
+            fix='set optimizer.strategy to "hillclimb"',
         )
 
 
@@ -278,6 +279,8 @@ async def _analyse(study: Run, memory: TaskMemory) -> Document:
     try:
         if study.protocol.spec.mode == "smoke":
             return report_document(smoke_report(study, await check_cases(study, memory)))
+        if study.protocol.spec.mode == "search":
+            return report_document(search_report(study, await search(study, memory)))
         return report_document(comparison_report(study, await measure_conditions(study, memory)))
     except BaseExceptionGroup as group:
         raise first_cause(group) from group

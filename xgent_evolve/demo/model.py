@@ -1,4 +1,4 @@
-"""A scripted model: the Responses API on loopback, spoken by a junior colleague.
+"""A scripted model: the Responses API on loopback, spoken by junior colleagues.
 
 It stands in for a paid model where the point is everything around the model. It keeps no state
 between requests (the same request always gets the same answer, also after a restart), so a run
@@ -29,6 +29,7 @@ from pydantic import ValidationError
 
 from xgent_evolve.demo.conversation import Conversation, Request, read_conversation
 from xgent_evolve.demo.junior import Finish, Run, known_texts, next_move
+from xgent_evolve.demo.proposer import is_brief, next_proposal_move
 
 _HOST: Final = "127.0.0.1"
 _MAX_BODY_BYTES: Final = 64 * 1024 * 1024
@@ -208,7 +209,7 @@ class _Handler(BaseHTTPRequestHandler):
 def answer(request: Request, thread_id: str = "") -> bytes:
     """Return the event stream that answers `request`. Pure."""
     talk = read_conversation(request)
-    move = next_move(talk)
+    move = next_proposal_move(talk) if is_brief(talk.prompt) else next_move(talk)
     number = len(talk.steps)
     response_id = f"resp_{thread_id or 'local'}_{number}"
     items = [_message(move.say)]

@@ -14,9 +14,6 @@ a Git repository, task directories and a JobSpec; from there on it is a study li
 from __future__ import annotations
 
 import json
-import os
-import shutil
-import subprocess
 from collections.abc import Iterator
 from dataclasses import dataclass
 from importlib.resources import files
@@ -24,7 +21,7 @@ from importlib.resources.abc import Traversable
 from pathlib import Path
 from typing import Final
 
-from xgent_evolve.errors import DriftError, InvalidError
+from xgent_evolve.demo.repository import write_file, write_repository, write_tree
 from xgent_evolve.spec.load import load_spec
 from xgent_evolve.spec.models_v1 import Ssh
 
@@ -34,9 +31,6 @@ SKILL_ROOT: Final = "skills/house-style"
 _REPOSITORY: Final = "house-style"
 _WORKDIR: Final = "/app"
 _CUTOFF: Final = "2026-01-01"
-_MOMENT: Final = "2026-01-01T09:00:00+00:00"
-_AUTHOR: Final = "The House"
-_EMAIL: Final = "house@example.invalid"
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,11 +82,39 @@ def write_study(
 
     """
     directory.mkdir(parents=True, exist_ok=True)
-    base = _write_repository(directory)
+    repository = _walk(_material() / "repository")
+    base = write_repository(directory, _REPOSITORY, repository, "Write the house style down")
     for task in TASKS:
-        _write_tree(_material() / "tasks" / task.id, directory / "tasks" / task.id)
+        write_tree(_walk(_material() / "tasks" / task.id), directory / "tasks" / task.id)
     overrides = {f"{SKILL_ROOT}/SKILL.md": candidate_text} if candidate_text is not None else {}
-    runtime: dict[str, object] = {
+    runtime = runtime_block(
+        ssh=ssh,
+        remote_root=remote_root,
+        docker_path=docker_path,
+        docker_version=docker_version,
+        base_url=base_url,
+        architecture=architecture,
+        key_env=key_env,
+    )
+    text = json.dumps(_spec(base, runtime, image, overrides), indent=2) + "\n"
+    job = directory / "job.json"
+    write_file(job, text.encode(), 0o644)
+    load_spec(job)
+    return job
+
+
+def runtime_block(
+    *,
+    ssh: Ssh,
+    remote_root: str,
+    docker_path: str,
+    docker_version: str,
+    base_url: str,
+    architecture: str,
+    key_env: str,
+) -> dict[str, object]:
+    """Return the JobSpec's runtime for a host and a model endpoint."""
+    return {
         "ssh": ssh.given(),
         "remote_root": remote_root,
         "docker": {"path": docker_path, "version": docker_version},
@@ -104,11 +126,6 @@ def write_study(
         "base_url": base_url,
         "network": "host",
     }
-    text = json.dumps(_spec(base, runtime, image, overrides), indent=2) + "\n"
-    job = directory / "job.json"
-    _write_file(job, text.encode(), 0o644)
-    load_spec(job)
-    return job
 
 
 def _spec(
@@ -183,90 +200,12 @@ def _case(task: DemoTask, image: str) -> dict[str, object]:
     }
 
 
-def _write_repository(directory: Path) -> str:
-    """Make the repository and return its one commit; the same bytes give the same commit."""
-    repository = directory / _REPOSITORY
-    fresh = directory / f".{_REPOSITORY}.partial"
-    shutil.rmtree(fresh, ignore_errors=True)
-    _write_tree(_material() / "repository", fresh)
-    _git(fresh, "init", "--quiet")
-    _git(fresh, "add", "--all")
-    _git(fresh, "commit", "--quiet", "--message", "Write the house style down")
-    commit = _git(fresh, "rev-parse", "HEAD")
-    if not repository.exists():
-        fresh.rename(repository)
-        return commit
-    shutil.rmtree(fresh)
-    changes = _git(repository, "status", "--porcelain")
-    if changes or _git(repository, "rev-parse", "HEAD") != commit:
-        raise DriftError(
-            "the demo's repository was changed",
-            where=str(repository),
-            expected=f"commit {commit[:12]} and a clean working tree",
-            found=changes.splitlines()[0].strip() if changes else "another commit",
-            fix="undo the change, or start the demo in another directory",
-        )
-    return commit
-
-
-def _git(repository: Path, *arguments: str) -> str:
-    """Run Git without the user's and the system's configuration."""
-    quiet = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
-    settings = {
-        "GIT_CONFIG_GLOBAL": os.devnull,
-        "GIT_CONFIG_SYSTEM": os.devnull,
-        "GIT_CONFIG_NOSYSTEM": "1",
-        "GIT_DEFAULT_HASH": "sha1",
-        "GIT_AUTHOR_NAME": _AUTHOR,
-        "GIT_AUTHOR_EMAIL": _EMAIL,
-        "GIT_AUTHOR_DATE": _MOMENT,
-        "GIT_COMMITTER_NAME": _AUTHOR,
-        "GIT_COMMITTER_EMAIL": _EMAIL,
-        "GIT_COMMITTER_DATE": _MOMENT,
-        "LC_ALL": "C",
-    }
-    options = ("-c", "init.defaultBranch=main", "-c", "init.templateDir=")
-    try:
-        done = subprocess.run(
-            ["git", "-C", str(repository), *options, *arguments],
-            env=quiet | settings,
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            check=True,
-        )
-    except FileNotFoundError as error:
-        raise InvalidError("git is not installed", fix="install git") from error
-    except subprocess.CalledProcessError as error:
-        raise InvalidError(
-            f"git {arguments[0]} failed",
-            where=str(repository),
-            found=str(error.stderr).strip(),
-            fix="check that the directory is yours and that git works there",
-        ) from error
-    return done.stdout.strip()
-
-
-def _write_tree(source: Traversable, target: Path) -> None:
-    for path, content in _walk(source):
-        # Packaging may lose mode bits, so they follow from what the file is.
-        mode = 0o755 if content.startswith(b"#!") else 0o644
-        _write_file(target / path, content, mode)
-
-
 def _walk(source: Traversable, prefix: str = "") -> Iterator[tuple[str, bytes]]:
     for entry in sorted(source.iterdir(), key=lambda item: item.name):
         if entry.is_dir():
             yield from _walk(entry, f"{prefix}{entry.name}/")
         else:
             yield f"{prefix}{entry.name}", entry.read_bytes()
-
-
-def _write_file(path: Path, content: bytes, mode: int) -> None:
-    if not (path.is_file() and path.read_bytes() == content):
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(content)
-    path.chmod(mode)
 
 
 def _material() -> Traversable:

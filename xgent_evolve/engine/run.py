@@ -28,7 +28,7 @@ from xgent_evolve.engine.slots import AttemptRow, Purpose, Slot, purpose_of
 from xgent_evolve.errors import BudgetError, GapError, StoreError
 from xgent_evolve.execution.events import Observer, SlotDone
 from xgent_evolve.execution.executor import Executor, load_artifacts
-from xgent_evolve.execution.facts import Ledger
+from xgent_evolve.execution.facts import FactModel, Ledger, fact_document
 from xgent_evolve.freeze.protocol import FrozenCondition, Protocol
 from xgent_evolve.harbor.artifacts import Artifacts
 from xgent_evolve.harbor.delivery import find_refusal
@@ -100,6 +100,8 @@ class Run:
     _promised: dict[Account, set[str]] = field(default_factory=dict[Account, set[str]])
     """First attempts of the batches that were asked for."""
     _recorded: set[str] = field(default_factory=set[str])
+    _latest: dict[Slot, str] = field(default_factory=dict[Slot, str])
+    """Execution of the last attempt at each slot."""
 
     def __post_init__(self) -> None:
         """Prepare the places for concurrent executions."""
@@ -147,6 +149,30 @@ class Run:
             and not (row.usage is None and is_refusal(str(row.cause)))
             for row in self.attempts
         )
+
+    def find_artifacts(self, trial: Trial) -> Artifacts | None:
+        """Return what the last attempt at a trial's agent left, if this process has seen it."""
+        uuid = self._latest.get(trial.slot)
+        if uuid is None:
+            return None
+        return load_artifacts(self.rundir, self.ledger.captured[uuid].artifacts)
+
+    async def record(self, fact: FactModel) -> None:
+        """Make a fact of the workflow's own durable; a replay has it already.
+
+        Raises:
+            StoreError: E_STORE_MISSING: a replay lacks it.
+
+        """
+        if self.replay_only:
+            raise StoreError(
+                "the recorded facts do not hold one that the study needs",
+                code="E_STORE_MISSING",
+                where=f"{self.rundir.journal_path}: {fact.type}",
+                fix="restore the run directory from a copy",
+            )
+        await self.executor.journal.append_soon(fact_document(fact))
+        self.ledger.apply(fact)
 
     # What a workflow asks for.
 
@@ -318,6 +344,7 @@ class Run:
         case = None if slot.kind == "optimizer" else self.spec_case(slot.case)
         row = attempt_row(slot, attempt, artifacts, meaning, case)
         self.attempts.append(row)
+        self._latest[slot] = row.uuid
         if row.uuid not in self._recorded and not self.replay_only:
             self._recorded.add(row.uuid)
             document = attempt_document(row)

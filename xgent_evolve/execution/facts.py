@@ -106,6 +106,16 @@ class TaskChecked(Record):
     """The run that carried the check out."""
 
 
+class ConfirmationOpened(Record):
+    """The confirmation cases are shown for one candidate; they select nobody any more (G2)."""
+
+    type: Literal["confirmation_opened"] = "confirmation_opened"
+    candidate: str
+    """Its condition."""
+    content: Digest
+    """Digest of what it shows."""
+
+
 class Finished(Record):
     """The workflow came to its end."""
 
@@ -125,6 +135,7 @@ type FactModel = Annotated[
     | Resolved
     | Cancelled
     | TaskChecked
+    | ConfirmationOpened
     | Finished,
     Field(discriminator="type"),
 ]
@@ -171,6 +182,7 @@ class Ledger:
     preflight: Preflight | None = None
     task_checks: dict[str, TaskChecked] = field(default_factory=dict[str, TaskChecked])
     """By case."""
+    confirmation: ConfirmationOpened | None = None
     cancelled: bool = False
     finished: Finished | None = None
 
@@ -193,6 +205,8 @@ class Ledger:
                 self.cleaned.add(uuid)
             case TaskChecked(case=name):
                 self.task_checks[name] = fact
+            case ConfirmationOpened():
+                self.confirmation = fact
             case Cancelled():
                 self.cancelled = True
             case Frozen():

@@ -21,6 +21,8 @@ PARTS = (
     "measure",
     "payload",
     "report",
+    "search",
+    "strategies",
     "workflow",
 )
 """Subpackages whose source is frozen by hash."""

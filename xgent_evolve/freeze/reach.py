@@ -53,6 +53,20 @@ def require_reachable(
             raise _unreachable(loaded, number, before, after)
 
 
+def shows_difference(
+    protocol: Protocol, before: FrozenCondition, after: FrozenCondition, blobs: Blobs
+) -> bool:
+    """Say whether an agent gets different instructions or skills in two conditions."""
+    if before.agents == after.agents:
+        return before.content != after.content
+    workspaces = _workspaces(protocol)
+    limit = protocol.project_doc_max_bytes
+    left, right = (
+        _shown(_condition_texts(item, workspaces, limit, blobs)) for item in (before, after)
+    )
+    return left != right or before.skill != after.skill
+
+
 def agents_warnings(loaded: LoadedSpec, protocol: Protocol, blobs: Blobs) -> list[Fault]:
     """Return what of the conditions' AGENTS.md text the agent would not get. Pure.
 

@@ -164,10 +164,14 @@ def profile_name(uuid: str) -> str:
     return f"xgent-{uuid.replace('-', '')[:12]}"
 
 
-def exec_command(runtime: Runtime, workdir: str) -> bytes:
-    """Return the command that runs one Codex turn on the prompt from stdin."""
+def exec_command(runtime: Runtime, workdir: str, *, schema: str | None = None) -> bytes:
+    """Return the command that runs one Codex turn on the prompt from stdin.
+
+    `schema` is the file with the JSON Schema that the last message is to have.
+    """
     model = runtime.model or "none"
-    words = ["exec", "--strict-config", "--json", "--skip-git-repo-check", "-m", model, "-"]
+    form = [] if schema is None else ["--output-schema", schema]
+    words = ["exec", "--strict-config", "--json", "--skip-git-repo-check", *form, "-m", model, "-"]
     return f"cd {shlex.quote(workdir)} && exec {driver(runtime, words)}\n".encode()
 
 

@@ -77,6 +77,16 @@ def has_begun(stdout: bytes) -> bool:
     return any(event.get("type") == "thread.started" for event in json_lines(stdout))
 
 
+def last_message(stdout: bytes) -> str | None:
+    """Return the text of the turn's last message, or None when there is none."""
+    found: str | None = None
+    for event in json_lines(stdout):
+        item = _object(event.get("item"))
+        if event.get("type") == "item.completed" and item.get("type") == "agent_message":
+            found = _text(item.get("text"))
+    return found
+
+
 def usage_of(stdout: bytes, sessions: Iterable[bytes]) -> Usage | None:
     """Return the tokens used, or None when that is unknown."""
     found = [usage for content in sessions for usage in _session_usage(content)]

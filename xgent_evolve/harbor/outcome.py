@@ -78,9 +78,7 @@ def agent_end(artifacts: Artifacts, read: Read) -> Done | Broken:
             findings = found.decode("utf-8", "replace").split("\n")
             return Broken(end.cause, "; ".join(filter(None, findings))[:400])
         return end
-    stdout = (file_content(artifacts, "stdout", read) or b"") + (
-        file_content(artifacts, "stdout.tail", read) or b""
-    )
+    stdout = captured_output(artifacts, "stdout", read)
     sessions = [
         read(artifacts.blobs[item.sha256])
         for name, item in sorted(artifacts.files.items())
@@ -182,6 +180,12 @@ def log_tail(artifacts: Artifacts, read: Read, limit: int = 2000) -> str:
     ]
     texts = [part[-limit:].decode("utf-8", "replace").strip() for part in parts]
     return "\n".join(text for text in texts if text)[-limit:]
+
+
+def captured_output(artifacts: Artifacts, name: str, read: Read) -> bytes:
+    """Return what was kept of `stdout` or `stderr`: its head, and its tail when it was cut."""
+    head = file_content(artifacts, name, read) or b""
+    return head + (file_content(artifacts, f"{name}.tail", read) or b"")
 
 
 def file_content(artifacts: Artifacts, name: str, read: Read) -> bytes | None:

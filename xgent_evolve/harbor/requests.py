@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from xgent_evolve.canonical import Json
-from xgent_evolve.freeze.protocol import FrozenCase, FrozenCondition, Protocol
+from xgent_evolve.freeze.protocol import CaseLimits, FrozenCase, FrozenCondition, Protocol
 from xgent_evolve.harbor import codex, sandbox, visibility
 from xgent_evolve.harbor.inputs import HostFacts, Inputs
 from xgent_evolve.harbor.request import (
@@ -28,6 +28,8 @@ FIRST_OUTPUT_S = 120
 """Codex announces its thread at once; one that has said nothing by then waits for something that
 does not come, and the rest of its time would be lost."""
 OUTPUT_LIMIT_BYTES = 16 * 1024 * 1024
+OPTIMIZER_WORK = "/evolution-work"
+"""Working directory of an optimizer."""
 VERIFIER = "/logs/verifier"
 PREPARE_VERIFIER = f"rm -rf {VERIFIER} && mkdir -p {VERIFIER} /logs/agent /logs/artifacts"
 """Shell text that empties the verifier's directory: an image may ship files there."""
@@ -44,6 +46,21 @@ class Planned:
     request: Request
     sources: dict[str, Digest]
     """Blob of each SHA-256 of the request."""
+
+
+@dataclass(frozen=True, slots=True)
+class Brief:
+    """What an optimizer is given."""
+
+    prompt: bytes
+    schema: bytes
+    """JSON Schema of its answer."""
+    files: Mapping[str, bytes]
+    """Evidence, by path below the public input directory."""
+    bundles: Mapping[str, Digest]
+    """Frozen evidence, by the directory that it is placed in."""
+    text: Tree
+    """The text to change, by path in the working directory."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,6 +143,54 @@ class Planner:
             uuid, "grade", case, inputs, workspace, capture=False, variables=variables
         )
 
+    def optimizer(self, uuid: ExecutionId, case: FrozenCase, brief: Brief) -> Planned:
+        """Return the optimizer's work in the image of `case`, on a copy of the text.
+
+        It gets no skill and no instructions but its prompt: the text under study lies below its
+        working directory, where Codex does not look for either.
+        """
+        spec = self.protocol.spec
+        optimizer = spec.optimizer
+        if optimizer is None:
+            raise ValueError("the study has no optimizer")
+        runtime = spec.runtime.replaced(model=optimizer.model, effort=optimizer.effort)
+        limits = CaseLimits(
+            agent_timeout_s=spec.budget.trial_timeout_s,
+            grade_timeout_s=spec.budget.grade_timeout_s,
+            cpus=spec.runtime.cpus,
+            memory_mb=spec.runtime.memory_mb,
+        )
+        granted = case.replaced(limits=limits)
+        inputs = Inputs(self.blobs)
+        for path, content in brief.files.items():
+            inputs.add_file(f"{codex.TASK_INPUT}/{path}", content)
+        for directory, bundle in brief.bundles.items():
+            inputs.add_bundle(f"{codex.TASK_INPUT}/{directory}", bundle)
+        config = codex.config_toml(
+            runtime,
+            workdir=OPTIMIZER_WORK,
+            path=self.host.images[self._case(case).image].path,
+            trusted=False,
+            variables={},
+            project_doc_max_bytes=0,
+        )
+        self._add_settings(inputs, uuid, config)
+        inputs.add_file("/xgent/prompt.txt", brief.prompt)
+        inputs.add_file("/xgent/answer-schema.json", brief.schema)
+        workspace = Workspace(
+            path=OPTIMIZER_WORK,
+            from_image=False,
+            owner=codex.USER,
+            remove=[],
+            entries=inputs.remember(brief.text, ""),
+            changes=[],
+            ensure=list(codex.PROTECTED),
+        )
+        self._expect(inputs, workspace)
+        command = codex.exec_command(runtime, OPTIMIZER_WORK, schema="/xgent/answer-schema.json")
+        self._control(inputs, command, limits.agent_timeout_s, credential=True)
+        return self._codex_request(uuid, "optimizer", granted, inputs, workspace, secrets=True)
+
     # What the kinds have in common.
 
     def _case(self, case: FrozenCase) -> Case:
@@ -145,15 +210,19 @@ class Planner:
             variables=case.variables.everywhere,
             project_doc_max_bytes=self.protocol.project_doc_max_bytes,
         )
+        self._add_settings(inputs, uuid, config)
+        installed = [*condition.fixed_skills, *([condition.skill] if condition.skill else [])]
+        for skill in installed:
+            inputs.add_bundle(f"{codex.SKILL_ROOT}/{skill.name}", skill.bundle)
+        return inputs
+
+    def _add_settings(self, inputs: Inputs, uuid: ExecutionId, config: bytes) -> None:
+        """Add the driver's configuration, what it may not override, and a private authority."""
         inputs.add_file("/xgent/codex-home/config.toml", config)
         if self.protocol.model_ca is not None:
             inputs.add_file(codex.MODEL_CA, self.blobs.get(self.protocol.model_ca))
         requirements = codex.requirements_toml(codex.profile_name(uuid))
         inputs.add_file("/etc/codex/requirements.toml", requirements)
-        installed = [*condition.fixed_skills, *([condition.skill] if condition.skill else [])]
-        for skill in installed:
-            inputs.add_bundle(f"{codex.SKILL_ROOT}/{skill.name}", skill.bundle)
-        return inputs
 
     def _delivers_agents(self) -> bool:
         """Say whether any condition has AGENTS.md text; trust is then equal in all of them."""

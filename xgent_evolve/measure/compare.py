@@ -21,14 +21,14 @@ from xgent_evolve.measure.comparison import (
     Signs,
     Verdict,
 )
-from xgent_evolve.measure.decide import PROVEN_GROUPS, Evidence, Margins, decide
+from xgent_evolve.measure.decide import Evidence, Margins, decide
 from xgent_evolve.measure.guardrails import check_guardrail
 from xgent_evolve.measure.missing import bounds, causes, envelope
 from xgent_evolve.measure.outcomes import Row
 from xgent_evolve.measure.pairing import TINY, Contrast, PairedGroup, Pairing, pair
 from xgent_evolve.measure.power import more_groups
 from xgent_evolve.measure.rounding import rounded, rounded_interval
-from xgent_evolve.spec.models_v1 import Guardrail, Measurement
+from xgent_evolve.spec.parts import PROVEN_GROUPS, Guardrail, Measurement
 
 
 def compare(

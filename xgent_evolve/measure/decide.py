@@ -22,9 +22,6 @@ from xgent_evolve.measure.comparison import (
 )
 from xgent_evolve.measure.pairing import TINY
 
-PROVEN_GROUPS = 6
-"""From here on the interval is shown to keep its level, so fewer groups never decide."""
-
 _INSUFFICIENT: frozenset[ReasonCode] = frozenset({"too_few_groups", "no_variance", "missing_pairs"})
 
 

@@ -19,6 +19,7 @@ from xgent_evolve.report.evidence_html import attempts_html, evidence_html
 from xgent_evolve.report.markdown_html import inline_html, tables_html
 from xgent_evolve.report.page import page_html
 from xgent_evolve.report.pictures import case_picture, group_picture, interval_picture
+from xgent_evolve.report.search_sections import candidate_section, search_section
 from xgent_evolve.report.sections import (
     case_section,
     digest_section,
@@ -62,6 +63,7 @@ def report_html(document: Document, evidence: Sequence[AttemptEvidence] = ()) ->
     sections = [
         _pictures(document),
         _section("smoke", smoke_section(document)),
+        _section("search", search_section(document)),
         _section("guardrails", guardrail_section(document)),
         _section("missing", missing_section(document)),
         _section("other", secondary_section(document)),
@@ -69,6 +71,7 @@ def report_html(document: Document, evidence: Sequence[AttemptEvidence] = ()) ->
         _section("gaps", gap_section(document)),
         _section("cases", case_section(document)),
         _section("resources", resource_section(document)),
+        _section("candidates", candidate_section(document)),
         Section("attempts", "Attempts", attempts_html(document, evidence), folded=True),
         Section("evidence", "Evidence", shown and f"<p>{escape(EVIDENCE_NOTE)}</p>\n{shown}"),
         _section("frozen", digest_section(document), folded=True),

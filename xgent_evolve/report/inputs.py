@@ -11,11 +11,12 @@ from dataclasses import dataclass
 from typing import Literal
 
 from xgent_evolve.ids import Digest
-from xgent_evolve.measure.comparison import Comparison
+from xgent_evolve.measure.comparison import Comparison, Decision
+from xgent_evolve.measure.diagnosis import Diagnosis
 from xgent_evolve.measure.interaction import Interaction
 
-type AttemptKind = Literal["agent", "grade"]
-"""Which part of a trial an attempt carried out."""
+type AttemptKind = Literal["agent", "grade", "optimizer"]
+"""Which part of a trial an attempt carried out, or that it proposed a text."""
 
 type AttemptStatus = Literal["valid", "behaviour_failure", "invalid"]
 """valid: it did its work (a grade: reward 1); behaviour_failure: a valid observation of the agent
@@ -135,6 +136,62 @@ class SmokeCase:
     """The agent ran and was graded, whatever the reward; None when no model is named."""
 
 
+DIFF_CHARACTERS = 64_000
+"""Most characters of one candidate's diff."""
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """One proposal of a search and what became of it."""
+
+    number: int
+    """Counted from 1."""
+    id: str | None
+    """The condition that was measured; None when nothing was."""
+    parent: str
+    """The condition that it started from."""
+    content: Digest | None
+    """Digest of what the candidate shows."""
+    decision: Decision
+    reasons: tuple[str, ...]
+    """Why, as sentences."""
+    hypothesis: str = ""
+    expected_effect: str = ""
+    counterexample: str = ""
+    changed_paths: tuple[str, ...] = ()
+    diff: str = ""
+    """Parent to candidate as a unified diff, at most `DIFF_CHARACTERS`."""
+    diff_cut: bool = False
+    """Whether the diff goes on beyond that."""
+    comparison: Comparison | None = None
+    """Candidate against parent on search and validation cases."""
+
+
+@dataclass(frozen=True, slots=True)
+class Search:
+    """How a search went."""
+
+    strategy: str
+    best: str
+    """The condition that was best in the end; the baseline when nothing was kept."""
+    stop: str
+    """Why it ended, as a code."""
+    diagnosis: Diagnosis
+    candidates: tuple[Candidate, ...]
+    """In the order of the proposals."""
+
+
+@dataclass(frozen=True, slots=True)
+class Confirmed:
+    """What the confirmation came to; its numbers are the report's comparison."""
+
+    status: Literal["not_run", "passed", "failed", "inconclusive"]
+    candidate: str | None = None
+    content: Digest | None = None
+    reason: str = ""
+    """Why it was not run."""
+
+
 @dataclass(frozen=True, slots=True)
 class Report:
     """All that a report is made of."""
@@ -151,6 +208,9 @@ class Report:
     """None when the conditions are not crossed."""
     smoke: Sequence[SmokeCase] | None = None
     """Smoke mode alone."""
+    search: Search | None = None
+    """Mode search alone."""
+    confirmation: Confirmed = Confirmed("not_run")
     auxiliary: Auxiliary | None = None
     """None when no auxiliary scorer is in use."""
     gaps: Sequence[Gap] = ()

@@ -12,8 +12,14 @@ from xgent_evolve.measure.comparison import Comparison, GuardrailResult, Interva
 from xgent_evolve.measure.interaction import Interaction
 from xgent_evolve.report.document import Document, JsonValue, clean, json_bytes, number
 from xgent_evolve.report.inputs import Attempt, Digests, Gap, Report, SmokeCase, SmokeStep
+from xgent_evolve.report.lineage import confirmation_document, search_document
 from xgent_evolve.report.resources import counts, resources, tokens_document, usage_known
-from xgent_evolve.report.words import comparison_words, no_comparison_words, smoke_words
+from xgent_evolve.report.words import (
+    comparison_words,
+    no_comparison_words,
+    search_words,
+    smoke_words,
+)
 
 __all__ = ["Document", "JsonValue", "json_bytes", "report_document"]
 
@@ -42,7 +48,8 @@ def report_document(report: Report) -> Document:
         "secondary": [_comparison(other) for other in report.secondary],
         "interaction": None if report.interaction is None else _interaction(report.interaction),
         "guardrails": [] if comparison is None else [_guardrail(g) for g in comparison.guardrails],
-        "confirmation": {"status": "not_run"},
+        "search": None if report.search is None else search_document(report.search),
+        "confirmation": confirmation_document(report.confirmation),
         "smoke": _smoke(report.smoke),
         "evidence_gaps": list(_gaps(report)),
         "counts": counts(attempts),
@@ -53,6 +60,8 @@ def report_document(report: Report) -> Document:
 
 
 def _verdict(report: Report) -> Document:
+    if report.search is not None:
+        return search_words(report.search, report.confirmation, report.comparison)
     if report.comparison is not None:
         return comparison_words(report.comparison)
     return no_comparison_words() if report.smoke is None else smoke_words(report.smoke)

@@ -8,7 +8,9 @@ from collections.abc import Callable, Sequence
 from xgent_evolve.report.document import Document, JsonValue, number
 from xgent_evolve.report.inputs import Attempt, AttemptKind, Auxiliary, Tokens
 
-_KINDS: tuple[AttemptKind, ...] = ("agent", "grade")
+_KINDS: tuple[AttemptKind, ...] = ("agent", "grade", "optimizer")
+_PAID: tuple[AttemptKind, ...] = ("agent", "optimizer")
+"""Kinds in which a model takes part."""
 
 
 def counts(attempts: Sequence[Attempt]) -> Document:
@@ -38,9 +40,11 @@ def resources(attempts: Sequence[Attempt], auxiliary: Auxiliary | None) -> Docum
     """
     agents = [attempt for attempt in attempts if attempt.kind == "agent"]
     grades = [attempt for attempt in attempts if attempt.kind == "grade"]
+    optimizers = [attempt for attempt in attempts if attempt.kind == "optimizer"]
     return {
         "agent": {"tokens": _tokens(agents), "time": _time(agents)},
         "evaluation": {"tokens": _tokens(grades), "time": _time(grades)},
+        "optimizer": {"tokens": _tokens(optimizers), "time": _time(optimizers)},
         "auxiliary": None
         if auxiliary is None
         else {
@@ -72,7 +76,7 @@ def usage_known(attempt: Attempt) -> bool:
 
 
 def _usage(attempt: Attempt) -> Tokens | None:
-    return Tokens() if attempt.tokens is None and attempt.kind == "agent" else attempt.tokens
+    return Tokens() if attempt.tokens is None and attempt.kind in _PAID else attempt.tokens
 
 
 def _tokens(attempts: Sequence[Attempt]) -> Document:

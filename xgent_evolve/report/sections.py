@@ -158,14 +158,21 @@ def resource_section(document: Document) -> list[str]:
     counted, used = part(document, "counts"), part(document, "resources")
     kinds = part(counted, "by_kind")
     rows = [
-        [kind, *(cell(part(kinds, kind)[key]) for key in _COUNTS)] for kind in ("agent", "grade")
+        [kind, *(cell(part(kinds, kind)[key]) for key in _COUNTS)]
+        for kind in ("agent", "grade", "optimizer")
+        if kind != "optimizer" or document["search"] is not None
     ]
     header = ("attempts", "number", "valid behaviour failures", "invalid attempts")
     agent, evaluation = part(used, "agent"), part(used, "evaluation")
     lines = ["## Resources", "", *table(header, rows)]
     lines += [f"- Agent tokens: {tokens_words(agent)}", f"- Agent time: {_time(agent)}"]
     lines += [f"- Evaluation tokens: {tokens_words(evaluation)}"]
-    lines += [f"- Evaluation time: {_time(evaluation)}", f"- Auxiliary: {_auxiliary(used)}"]
+    lines += [f"- Evaluation time: {_time(evaluation)}"]
+    if document["search"] is not None:
+        optimizer = part(used, "optimizer")
+        lines += [f"- Optimizer tokens: {tokens_words(optimizer)}"]
+        lines += [f"- Optimizer time: {_time(optimizer)}"]
+    lines += [f"- Auxiliary: {_auxiliary(used)}"]
     return [*lines, "- Money: unknown", ""]
 
 

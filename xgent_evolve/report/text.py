@@ -21,6 +21,7 @@ from xgent_evolve.report.access import (
 )
 from xgent_evolve.report.document import Document
 from xgent_evolve.report.plots import difference_bars, interval_plot
+from xgent_evolve.report.search_sections import candidate_section, search_section
 from xgent_evolve.report.sections import (
     attempt_section,
     case_section,
@@ -47,6 +48,7 @@ def report_text(document: Document) -> str:
     lines = [
         *head_section(document),
         *_picture(document),
+        *search_section(document),
         *guardrail_section(document),
         *missing_section(document),
         *secondary_section(document),
@@ -55,6 +57,7 @@ def report_text(document: Document) -> str:
         *gap_section(document),
         *case_section(document),
         *resource_section(document),
+        *candidate_section(document),
         *attempt_section(document),
         *digest_section(document),
     ]
@@ -140,8 +143,10 @@ def head_section(document: Document) -> list[str]:
     lines += _bullets("Why", [string(reason, "sentence") for reason in parts(verdict, "reasons")])
     lines += _bullets("What next", words(verdict, "next"))
     if document["smoke"] is None:
-        status = string(part(document, "confirmation"), "status")
-        lines += [f"Confirmation: {plain(status)}.", ""]
+        confirmation = part(document, "confirmation")
+        reason = string(confirmation, "reason")
+        status = plain(string(confirmation, "status"))
+        lines += [f"Confirmation: {status}{f' ({plain(reason)})' if reason else ''}.", ""]
     return lines
 
 

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from xgent_evolve.measure.comparison import Comparison, Interval, Word
-from xgent_evolve.report.document import Document
-from xgent_evolve.report.inputs import SmokeCase
+from xgent_evolve.report.document import Document, JsonValue
+from xgent_evolve.report.inputs import Confirmed, Search, SmokeCase
 
 SMOKE_SENTENCE = (
     "Smoke shows that a study can run; it says nothing about an effect and never qualifies a "
@@ -61,6 +61,55 @@ def smoke_words(cases: Sequence[SmokeCase]) -> Document:
         "reasons": [],
         "next": [step],
     }
+
+
+STOPS = {
+    "candidates": "every proposal was made",
+    "budget": "the budget holds no further candidate",
+    "headroom": "the best text leaves no room for the smallest gain worth having",
+}
+
+
+def search_words(
+    search: Search, confirmation: Confirmed, comparison: Comparison | None
+) -> Document:
+    """Return the verdict block of a search: what was confirmed, or that nothing changes."""
+    kept = sum(candidate.decision == "keep" for candidate in search.candidates)
+    tried = f"{count(len(search.candidates), 'proposal')}, {kept} kept"
+    common: Document = {"word": "no-decision", "superior": False, "not_inferior": False}
+    if comparison is None:
+        why = STOPS.get(search.stop, search.stop)
+        return {
+            **common,
+            "decision": "inconclusive",
+            "sentence": f"no change: {confirmation.reason or 'nothing was confirmed'}"
+            f" ({tried}; {why}).",
+            "numbers": None,
+            "reasons": [],
+            "next": list(_after_no_change(search, kept)),
+        }
+    found = comparison_words(comparison)
+    phrase = {
+        "passed": f"confirmed: {confirmation.candidate} is better than {comparison.baseline}",
+        "failed": f"not confirmed: {confirmation.candidate} does not bring the gain that the"
+        " search saw",
+        "inconclusive": f"not confirmed: the evidence for {confirmation.candidate} does not decide",
+    }[confirmation.status]
+    steps: list[JsonValue] = (
+        ["Read the diff, then write it into the repository with xgent-evolve apply."]
+        if confirmation.status == "passed"
+        else ["Nothing is applied. These confirmation cases select nobody any more."]
+    )
+    return {**found, "sentence": f"{phrase} ({tried}).", "next": steps}
+
+
+def _after_no_change(search: Search, kept: int) -> Iterator[str]:
+    if search.stop == "headroom":
+        yield "Take harder cases: agents solve these with the present text."
+    elif kept:
+        yield "Add confirmation cases and a reserve for them, then search again."
+    else:
+        yield "No change is a result too: the present text stays."
 
 
 def no_comparison_words() -> Document:

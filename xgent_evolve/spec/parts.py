@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import field
 from decimal import Decimal
-from typing import Annotated, Literal
+from typing import Annotated, Final, Literal
 
 from xgent_evolve.spec.kinds import (
     Confidence,
@@ -17,6 +17,9 @@ from xgent_evolve.spec.kinds import (
     Weight,
 )
 from xgent_evolve.spec.part import Limits, Part
+
+PROVEN_GROUPS: Final = 6
+"""From here on the interval is shown to keep its level, so fewer groups never decide."""
 
 
 class ProtectedRule(Part):

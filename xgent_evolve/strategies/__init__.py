@@ -1,0 +1,1 @@
+"""Search strategies: each is one function that reads like its algorithm (requirement I1)."""
