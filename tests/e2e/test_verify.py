@@ -10,6 +10,8 @@ from typing import Any
 
 import pytest
 
+from xgent_evolve.store.journal import Journal
+
 type Json = Any
 
 
@@ -35,6 +37,18 @@ def without_last_line(content: bytes) -> bytes:
     return b"".join(content.splitlines(keepends=True)[:-1])
 
 
+def another_request(run: Path) -> None:
+    """Write the journal anew, whole and chained, with another request for an agent."""
+    path = run / "journal.jsonl"
+    facts = [json.loads(line)["fact"] for line in path.read_bytes().splitlines()]
+    intent = next(fact for fact in facts if fact.get("kind") == "agent")
+    intent["request_sha256"] = "0" * 64
+    path.unlink()
+    with Journal.create(path) as journal:
+        for fact in facts:
+            journal.append(fact)
+
+
 TAMPERS: dict[str, tuple[Callable[[Path], None], str]] = {
     "a better estimate": (
         lambda run: edit_report(run, lambda d: d["comparison"].update(estimate=0.99)),
@@ -57,6 +71,10 @@ TAMPERS: dict[str, tuple[Callable[[Path], None], str]] = {
     "another verdict in the page": (
         lambda run: edit(run / "report.html", lambda content: content + b"<!-- -->"),
         "report.html",
+    ),
+    "another request": (
+        another_request,
+        "/agent #1",
     ),
     "no report": (lambda run: (run / "report.json").unlink(), "report.json"),
     "a lost row": (lambda run: edit(run / "results.jsonl", without_last_line), "results.jsonl"),

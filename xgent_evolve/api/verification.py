@@ -6,25 +6,19 @@ recorded ends here as a finding; it can never reach the host.
 
 from __future__ import annotations
 
-import asyncio
 import json
-import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import NamedTuple, cast
+from typing import cast
 
-from xgent_evolve.api.analysis import comparison_report, smoke_report
 from xgent_evolve.api.evidence import evidence_of
-from xgent_evolve.api.session import credentials_of, host_of, open_rundir, read_ledger
+from xgent_evolve.api.replay import replay
+from xgent_evolve.api.session import open_rundir, read_ledger
 from xgent_evolve.canonical import Json, canonical_bytes, digest_bytes
 from xgent_evolve.engine.attempts import attempt_document
-from xgent_evolve.engine.preflight import Preflighter
-from xgent_evolve.engine.run import Run
-from xgent_evolve.engine.task_memory import TaskMemory
 from xgent_evolve.errors import RefusedError, StoreError, XgentError
-from xgent_evolve.execution.events import Silent
-from xgent_evolve.execution.executor import Executor, load_artifacts
+from xgent_evolve.execution.executor import load_artifacts
 from xgent_evolve.execution.facts import Ledger
 from xgent_evolve.freeze.build import reachable
 from xgent_evolve.freeze.code import require_code
@@ -33,13 +27,9 @@ from xgent_evolve.harbor.events import json_lines
 from xgent_evolve.ids import execution_id
 from xgent_evolve.report.document import Document, JsonValue
 from xgent_evolve.report.html import report_html
-from xgent_evolve.report.model import json_bytes, report_document
+from xgent_evolve.report.model import json_bytes
 from xgent_evolve.report.text import report_text
-from xgent_evolve.store.journal import Journal
 from xgent_evolve.store.rundir import RunDir
-from xgent_evolve.store.task_checks import no_task_checks
-from xgent_evolve.workflow.compare import measure_conditions
-from xgent_evolve.workflow.smoke import check_cases
 
 _MOST_DIFFERENCES = 50
 
@@ -152,9 +142,9 @@ def check_receipts(rundir: RunDir, ledger: Ledger, done: Verification) -> None:
 def check_report(protocol: Protocol, rundir: RunDir, ledger: Ledger, done: Verification) -> None:
     """Compute the report again and compare it value by value, and with what is rendered from it."""
     try:
-        again = asyncio.run(computed(protocol, rundir, ledger))
+        again = replay(protocol, rundir, ledger)
         document = again.document
-        page = report_html(document, evidence_of(again.study))
+        page = report_html(document, evidence_of(again.run))
     except XgentError as error:
         done.findings.append(finding_of(error))
         return
@@ -183,48 +173,7 @@ def check_report(protocol: Protocol, rundir: RunDir, ledger: Ledger, done: Verif
             done.findings += report_findings(path, document, found)
         elif found != wanted:
             done.findings.append(Finding(str(path), digest_bytes(wanted), digest_bytes(found)))
-    done.findings += row_findings(rundir, [attempt_document(row) for row in again.study.attempts])
-
-
-class Computed(NamedTuple):
-    """A study that was carried out again from recorded facts alone."""
-
-    document: Document
-    """The content of report.json."""
-    study: Run
-    """With every attempt; it cannot reach a host."""
-
-
-async def computed(protocol: Protocol, rundir: RunDir, ledger: Ledger) -> Computed:
-    """Return report and attempts from the recorded facts alone.
-
-    Raises:
-        StoreError: E_STORE_MISSING: the facts lack an execution that the study needs.
-
-    """
-    observer = Silent()
-    host = host_of(protocol, rundir, observer, recovery_window_s=0)
-    with tempfile.TemporaryDirectory(prefix="xgent-evolve-verify-") as scratch:
-        # A replay writes no fact; the journal of the run is not opened for writing.
-        journal = Journal.create(Path(scratch) / "journal.jsonl")
-        credentials = credentials_of(protocol, {})
-        executor = Executor(host, rundir, journal, ledger, credentials, "", observer)
-        preflight = Preflighter(protocol, rundir, executor, observer)
-        study = Run(protocol, rundir, executor, preflight, observer, replay_only=True)
-        memory = TaskMemory(study, no_task_checks())
-        try:
-            if protocol.spec.mode == "smoke":
-                report = smoke_report(study, await check_cases(study, memory))
-            else:
-                report = comparison_report(study, await measure_conditions(study, memory))
-        except BaseExceptionGroup as group:
-            errors = group.subgroup(XgentError)
-            if errors is None:
-                raise
-            raise _leaf(errors) from group
-        finally:
-            journal.close()
-    return Computed(report_document(report), study)
+    done.findings += row_findings(rundir, [attempt_document(row) for row in again.run.attempts])
 
 
 def report_findings(path: Path, wanted: Document, content: bytes) -> list[Finding]:
@@ -292,8 +241,3 @@ def _differences(
 def _shown(value: JsonValue) -> str:
     text = json.dumps(value, sort_keys=True)
     return text if len(text) <= 200 else f"{text[:199]}…"
-
-
-def _leaf(group: BaseExceptionGroup[XgentError]) -> XgentError:
-    first = group.exceptions[0]
-    return first if isinstance(first, XgentError) else _leaf(first)

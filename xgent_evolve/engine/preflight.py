@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import cast
 
 from xgent_evolve.canonical import Json, canonical_bytes
-from xgent_evolve.errors import DriftError
+from xgent_evolve.errors import DriftError, StoreError
 from xgent_evolve.execution.events import Observer, Story
 from xgent_evolve.execution.executor import Executor
 from xgent_evolve.execution.facts import Preflight, fact_document
@@ -21,12 +21,13 @@ from xgent_evolve.remote.preflight import (
     inspect_host,
     install_codex,
     require_own_login,
+    tool_tree,
 )
-from xgent_evolve.remote.report import HostReport
+from xgent_evolve.remote.report import HostReport, HostState
 from xgent_evolve.store.rundir import RunDir
 
 
-def host_facts(report: HostReport, tool: str) -> HostFacts:
+def host_facts(report: HostState, tool: str) -> HostFacts:
     """Return what requests depend on; `tool` is the verified install below the remote root."""
     return HostFacts(
         socket=report.socket,
@@ -98,6 +99,28 @@ class Preflighter:
         self.executor.socket = report.socket
         facts = host_facts(report, codex.directory)
         return Planner(self.protocol, self.rundir.blobs, self.rundir.run_id, facts)
+
+    def recorded(self) -> Planner:
+        """Return the planner for the host as it was recorded; nothing is visited.
+
+        Raises:
+            StoreError: the record is missing or damaged.
+
+        """
+        known = self.executor.ledger.preflight
+        if known is None:
+            raise StoreError(
+                "the recorded facts do not say what the host was",
+                code="E_STORE_MISSING",
+                where=f"{self.rundir.journal_path}: preflight",
+                fix="restore the run directory from a copy",
+            )
+        if self._planner is None:
+            state = HostState.model_validate_json(self.rundir.blobs.get(known.facts))
+            facts = host_facts(state, tool_tree(self.protocol.spec.runtime.codex))
+            blobs, run_id = self.rundir.blobs, self.rundir.run_id
+            self._planner = Planner(self.protocol, blobs, run_id, facts)
+        return self._planner
 
     def _drift(self, known: Preflight, found: Preflight) -> DriftError:
         tool = known.tool_manifest_sha256 != found.tool_manifest_sha256

@@ -291,6 +291,8 @@ class Run:
         uuid = execution_id(self.rundir.run_id, slot.key, attempt)
         captured = self.ledger.captured.get(uuid)
         if captured is not None and uuid in self.ledger.cleaned:
+            if self.replay_only:
+                self._require_request(slot, attempt, plan)
             return load_artifacts(self.rundir, captured.artifacts)
         if self.replay_only:
             raise unrecorded(slot, attempt)
@@ -307,6 +309,21 @@ class Run:
             self.gate.leave()
         await asyncio.Event().wait()
         raise AssertionError("nothing waits behind a closed gate")
+
+    def _require_request(self, slot: Slot, attempt: int, plan: Plan) -> None:
+        """Require that what was asked of the host is what the study asks, byte for byte."""
+        uuid = execution_id(self.rundir.run_id, slot.key, attempt)
+        wanted = plan(self.preflight.recorded(), uuid).request.sha256()
+        registered = self.ledger.intents[uuid].request_sha256
+        if registered != wanted:
+            raise StoreError(
+                "an execution was asked for something else than the study asks",
+                code="E_STORE_REQUEST",
+                where=f"{slot.key} #{attempt} ({uuid})",
+                expected=wanted,
+                found=registered,
+                fix="the evidence is not that of this study: restore the run from a copy",
+            )
 
     def _require_budget(self, slot: Slot, uuid: str) -> None:
         budget = self.protocol.spec.budget

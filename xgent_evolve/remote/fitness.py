@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from xgent_evolve.errors import HostError
-from xgent_evolve.remote.report import HostReport, ImageReport
+from xgent_evolve.remote.report import HostReport, HostState, ImageReport
 from xgent_evolve.spec.models_v1 import Case, Runtime
 
 MIN_DISK_FREE_BYTES = 1 << 30
@@ -107,7 +107,7 @@ def _check_apparmor(report: HostReport, runtime: Runtime) -> None:
     )
 
 
-def has_apparmor(report: HostReport) -> bool:
+def has_apparmor(report: HostState) -> bool:
     """Say whether the engine confines containers with AppArmor."""
     return any(item.startswith("name=apparmor") for item in report.engine.security)
 

@@ -183,11 +183,16 @@ async def install_codex(host: Host, codex: Codex) -> CodexInstall:
     manifest = await host.install(document)
     return CodexInstall(
         version=codex.version,
-        directory=posixpath.join("tools", name, "tree"),
+        directory=tool_tree(codex),
         manifest_sha256=str(manifest["manifest_sha256"]),
         binary_sha256=cast("dict[str, str]", manifest["files"])["bin/codex"],
         pinned=pinned.manifest_sha256 is not None,
     )
+
+
+def tool_tree(codex: Codex) -> str:
+    """Return where the verified install lies, below the root."""
+    return posixpath.join("tools", f"codex-{codex.version}-{codex.architecture}", "tree")
 
 
 def image_path(report: ImageReport) -> str:
