@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
+from typing import Final
 
+from xgent_evolve.spec.bounds import compared_cases
 from xgent_evolve.spec.faults import Finding, shown, shown_list
 from xgent_evolve.spec.job_spec import JobSpec
 from xgent_evolve.spec.locate import JsonPath, Value
+from xgent_evolve.spec.parts import PROVEN_GROUPS
 from xgent_evolve.spec.strategies import Darwinx, Gepa, Optimizer, Rrsi
 
 BOUNDED = "bounded_exploration_v1"
+CANDIDATE_ID: Final = re.compile(r"candidate-[0-9]+")
+"""Names of the conditions that a search makes."""
 
 
 def search_findings(spec: JobSpec) -> Iterator[Finding]:
@@ -20,6 +26,8 @@ def search_findings(spec: JobSpec) -> Iterator[Finding]:
         yield from _bounded(spec)
     if spec.mode == "search":
         yield from _splits(spec)
+        yield from _start(spec)
+        yield from _group_counts(spec)
 
 
 def _settings(spec: JobSpec, optimizer: Optimizer) -> Iterator[Finding]:
@@ -135,6 +143,50 @@ def _bounded(spec: JobSpec) -> Iterator[Finding]:
                 expected=expected,
                 found=shown(found),
                 fix=f'write {expected}, or set measurement.search_policy to "strict"',
+            )
+
+
+def _start(spec: JobSpec) -> Iterator[Finding]:
+    """Require that the search starts from the text that is there, and leave it its names."""
+    for index, condition in enumerate(spec.conditions):
+        levels = {"skill": condition.skill, "agents": condition.agents}
+        surface = spec.target.surface
+        if condition.id == spec.baseline_condition and levels[surface] != "baseline":
+            yield Finding(
+                path=("conditions", index, surface),
+                message="a search starts from the text as it is",
+                expected='"baseline" in the baseline condition',
+                found=shown(levels[surface]),
+                fix="give the baseline condition the level baseline",
+            )
+        if CANDIDATE_ID.fullmatch(condition.id):
+            yield Finding(
+                path=("conditions", index, "id"),
+                message="a search names its candidates like this",
+                expected="another name than candidate- and a number",
+                found=shown(condition.id),
+                fix="rename the condition",
+            )
+
+
+def _group_counts(spec: JobSpec) -> Iterator[Finding]:
+    """Require enough independent groups for a decision, before anything is paid."""
+    if spec.measurement.search_policy == BOUNDED:
+        return
+    required = max(PROVEN_GROUPS, spec.measurement.min_groups)
+    splits = {
+        "search or validation": {case.group for case in compared_cases(spec)},
+        "confirmation": {case.group for case in spec.cases if case.split == "confirmation"},
+    }
+    for name, groups in splits.items():
+        if 0 < len(groups) < required:
+            yield Finding(
+                path=("cases",),
+                message=f"the cases of the split {name} can never decide: too few groups",
+                expected=f"at least {required} independent source groups"
+                " (measurement.min_groups, and never fewer than the interval is proven for)",
+                found=str(len(groups)),
+                fix="add cases from other groups",
             )
 
 

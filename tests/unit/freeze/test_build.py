@@ -155,8 +155,10 @@ def test_a_method_is_frozen_with_the_protocol_and_checked_by_hash(study):
     del study.spec["candidate_condition"]
     study.spec["conditions"] = study.spec["conditions"][:2]
     study.spec["budget"] |= {"max_candidates": 1, "confirmation_trials": 10}
-    study.add_case("three", split="confirmation")
-    study.add_case("four", split="confirmation")
+    study.spec["budget"] |= {"max_trials": 60, "confirmation_trials": 12}
+    for number in range(6):
+        study.add_case(f"seen-{number}")
+        study.add_case(f"held-{number}", split="confirmation")
     blobs = MemoryBlobs()
     protocol = build_protocol(study.load(), blobs)
     assert blobs.get(protocol.method) == method

@@ -96,8 +96,10 @@ def test_the_interaction_is_computed_from_the_four_and_only_then(study):
 
 def test_a_search_over_a_directory_needs_a_task_at_every_nested_file(study):
     study.study_agents()
-    study.add_case("late", split="confirmation", group="late")
-    study.spec["budget"]["confirmation_trials"] = 2
+    for number in range(6):
+        study.add_case(f"seen-{number}")
+        study.add_case(f"held-{number}", split="confirmation")
+    study.spec["budget"] |= {"max_trials": 60, "confirmation_trials": 12}
     study.spec["budget"]["max_candidates"] = 1
     study.spec["mode"] = "search"
     method = study.root / "method.md"

@@ -50,6 +50,31 @@ def filled(text: str) -> str:
     return re.sub(r"<([A-Z][A-Z0-9_]*)>", value, text)
 
 
+def add_groups(study: Study, split: str, total: int) -> None:
+    """Add cases of a split, each from a group of its own, until it has `total` groups."""
+    have = {case["group"] for case in study["cases"] if case["split"] == split}
+    model = next(case for case in study["cases"] if case["split"] == split)
+    for number in range(total - len(have)):
+        name = f"{split}-{number}"
+        own = {"id": name, "group": f"origin-{name}", "task_path": f"tasks/{name}"}
+        study["cases"].append({**model, **own})
+
+
+@pytest.fixture(scope="session")
+def widened() -> Callable[[Study], Study]:
+    """Give a search enough groups to decide: six to select, six to confirm."""
+
+    def widen(study: Study) -> Study:
+        selecting = {case["group"] for case in study["cases"] if case["split"] != "confirmation"}
+        searched = {case["group"] for case in study["cases"] if case["split"] == "search"}
+        add_groups(study, "search", 6 - len(selecting) + len(searched))
+        add_groups(study, "confirmation", 6)
+        study["budget"] |= {"max_trials": 200, "confirmation_trials": 24}
+        return study
+
+    return widen
+
+
 @pytest.fixture
 def study() -> Study:
     """A valid comparison of two skill texts."""

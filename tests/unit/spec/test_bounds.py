@@ -59,7 +59,10 @@ def test_without_retries_the_plan_is_the_bound(study: Study, load: Load) -> None
     assert (bounds.agent, bounds.confirmation) == (12, 0)
 
 
-def test_a_search_pays_for_the_baseline_and_every_candidate(study: Study, load: Load) -> None:
+def test_a_search_pays_for_the_baseline_and_every_candidate(
+    study: Study, load: Load, widened: Callable[[Study], Study]
+) -> None:
+    widened(study)
     study["mode"] = "search"
     study["optimizer"] = {
         "model": "m",
@@ -67,12 +70,12 @@ def test_a_search_pays_for_the_baseline_and_every_candidate(study: Study, load: 
         "method_path": "method.md",
         "method_sha256": "0" * 64,
     }
-    study["budget"] |= {"max_candidates": 5, "max_trials": 24, "max_retries": 0}
+    study["budget"] |= {"max_candidates": 5, "max_trials": 84, "max_retries": 0}
     bounds = call_bounds(load(study).spec)
-    assert (bounds.agent, bounds.optimizer) == (16, 5)
+    assert (bounds.agent, bounds.optimizer, bounds.confirmation) == (60, 5, 24)
     assert line(bounds, "agent") == (
-        "agent 24 = (1 baseline + 5 candidates) x 2 cases x 2 repeats; at most 16"
-        " (budget.max_trials - 8 reserved for confirmation)"
+        "agent 72 = (1 baseline + 5 candidates) x 6 cases x 2 repeats; at most 60"
+        " (budget.max_trials - 24 reserved for confirmation)"
     )
     assert line(bounds, "optimizer") == (
         "optimizer 5 = 1 for every candidate (budget.max_candidates)"

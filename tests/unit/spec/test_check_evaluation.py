@@ -209,6 +209,12 @@ def test_a_bounded_exploration_is_refused_with(
 def test_a_strict_search_needs_its_confirmation(quality_study: Study, refused: Refused) -> None:
     def strict(study: Study) -> None:
         as_bounded(study)["measurement"]["search_policy"] = "strict"
+        model = study["cases"][0]
+        for number in range(6):
+            own = {"id": f"more-{number}", "group": f"more-{number}", "task_path": f"more/{number}"}
+            study["cases"].append({**model, **own})
+            study["evaluation"]["rubrics"][own["id"]] = study["evaluation"]["rubrics"][model["id"]]
+        study["budget"]["max_trials"] = 400
 
     refused(quality_study, strict, "$.cases", "never saw")
 

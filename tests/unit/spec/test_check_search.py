@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from xgent_evolve.errors import Fault
 from xgent_evolve.spec.load import LoadedSpec
 
 type Study = dict[str, Any]
@@ -133,10 +134,33 @@ SEARCHES: dict[str, tuple[Edit, str, str]] = {
     ),
     "no confirmation cases": (
         lambda s: (
-            optimizer(s, "hillclimb")["cases"].pop(2) and s["budget"].update(confirmation_trials=0)
+            optimizer(s, "hillclimb").update(
+                cases=[case for case in s["cases"] if case["split"] != "confirmation"]
+            )
+            or s["budget"].update(confirmation_trials=0)
         ),
         "$.cases",
         "never saw",
+    ),
+    "too few groups to select": (
+        lambda s: [case.update(group="one") for case in optimizer(s, "hillclimb")["cases"][3:8]],
+        "$.cases",
+        "can never decide",
+    ),
+    "too few groups to confirm": (
+        lambda s: optimizer(s, "hillclimb")["cases"].pop(),
+        "$.cases",
+        "can never decide",
+    ),
+    "a baseline without the skill": (
+        lambda s: optimizer(s, "hillclimb").update(baseline_condition="absent"),
+        "$.conditions[0].skill",
+        "starts from the text as it is",
+    ),
+    "a condition with a candidate's name": (
+        lambda s: optimizer(s, "hillclimb")["conditions"][0].update(id="candidate-1"),
+        "$.conditions[0].id",
+        "names its candidates",
     ),
     "no reserve for confirmation": (
         lambda s: optimizer(s, "hillclimb")["budget"].update(confirmation_trials=0),
@@ -190,16 +214,27 @@ def test_a_crossed_study_is_refused_with(
     ],
 )
 def test_every_strategy_can_be_asked_for(
-    study: Study, load: Load, strategy: str, settings: Study
+    study: Study, load: Load, widened: Edit, strategy: str, settings: Study
 ) -> None:
-    found = load(optimizer(study, strategy, **settings)).spec.optimizer
+    found = load(optimizer(widened(study), strategy, **settings)).spec.optimizer
     assert found is not None
     assert found.strategy == strategy
 
 
+def test_a_search_needs_the_groups_that_its_measurement_asks_for(
+    study: Study, faults: Callable[[object], list[Fault]], widened: Edit
+) -> None:
+    optimizer(widened(study), "hillclimb")["measurement"]["min_groups"] = 7
+    found = faults(study)
+    assert [fault.found for fault in found] == ["6", "6"]
+    assert "at least 7 independent" in found[0].expected
+
+
 @pytest.mark.parametrize("broken", SEARCHES)
-def test_a_search_is_refused_with(study: Study, refused: Refused, broken: str) -> None:
-    refused(study, *SEARCHES[broken])
+def test_a_search_is_refused_with(
+    study: Study, refused: Refused, widened: Edit, broken: str
+) -> None:
+    refused(widened(study), *SEARCHES[broken])
 
 
 @pytest.mark.parametrize("name", LISTS)

@@ -131,11 +131,6 @@ STUDY_RULES: dict[str, tuple[Edit, str, str]] = {
         "$.optimizer",
         "needs the proposer",
     ),
-    "a search without search cases": (
-        lambda s: as_search(s) and case(s).update(split="validation"),
-        "$.cases",
-        "the split search",
-    ),
     "a search without candidates": (
         lambda s: as_search(s) and s["budget"].update(max_candidates=0),
         "$.budget.max_candidates",
@@ -194,9 +189,19 @@ def test_an_agents_study_breaks_no_rule(agents_study: Study, load: Load) -> None
     assert load(agents_study).spec.target.surface == "agents"
 
 
-def test_a_search_breaks_no_rule(study: Study, load: Load) -> None:
-    as_search(study)
+def test_a_search_breaks_no_rule(study: Study, load: Load, widened: Edit) -> None:
+    as_search(widened(study))
     assert load(study).spec.optimizer is not None
+
+
+def test_a_search_needs_search_cases(study: Study, faults: Faults, widened: Edit) -> None:
+    as_search(widened(study))
+    for item in study["cases"]:
+        if item["split"] == "search":
+            item["split"] = "validation"
+    assert [fault.message for fault in faults(study)] == [
+        "mode search needs a case with the split search"
+    ]
 
 
 @pytest.mark.parametrize("broken", STUDY_RULES)
