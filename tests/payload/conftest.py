@@ -289,7 +289,7 @@ class Runner:
         return found
 
     def clean(self, work: Work) -> dict[str, Json]:
-        return self.insist("cleanup", uuids=[work.uuid], socket=self.socket)[work.uuid]
+        return self.insist("cleanup", uuids=[work.uuid], socket=self.socket)[work.uuid][-1]
 
     def drivers(self) -> list[int]:
         """Processes that serve or drive this root."""

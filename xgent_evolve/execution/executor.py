@@ -154,7 +154,8 @@ class Executor:
         unread, drives = 0, 1
         while True:
             seen = {uuid: len(receipts)}
-            found: Observation = (await self.host.observe(seen, OBSERVE_WAIT_S))[uuid]
+            observed = await self.host.observe(seen, OBSERVE_WAIT_S, ("started",))
+            found: Observation = observed[uuid]
             receipts.extend(found.receipts)
             if any(receipt["kind"] == "started" for receipt in found.receipts):
                 self._tell(intent, "running")
@@ -219,12 +220,11 @@ class Executor:
     async def clean(self, uuids: Sequence[str]) -> None:
         """Remove what captured executions own on the host (invariant V7)."""
         crash_point("executor.clean")
-        await self.host.cleanup(uuids, self.socket)
+        receipts = await self.host.cleanup(uuids, self.socket)
         crash_point("executor.removed")
-        found = await self.host.observe(dict.fromkeys(uuids, 0), 0)
         for uuid in uuids:
-            await self._write_remote(uuid, found[uuid].receipts)
-            require_destroyed(self.ledger.intents[uuid], found[uuid].receipts)
+            await self._write_remote(uuid, receipts[uuid])
+            require_destroyed(self.ledger.intents[uuid], receipts[uuid])
             await self._record(Cleaned(uuid=uuid))
         crash_point("executor.cleaned")
 

@@ -31,7 +31,10 @@ OUTPUT_LIMIT_BYTES = 16 * 1024 * 1024
 OPTIMIZER_WORK = "/evolution-work"
 """Working directory of an optimizer."""
 VERIFIER = "/logs/verifier"
-PREPARE_VERIFIER = f"rm -rf {VERIFIER} && mkdir -p {VERIFIER} /logs/agent /logs/artifacts"
+PREPARE_VERIFIER = (
+    f"{{ [ ! -e {VERIFIER} ] && [ ! -h {VERIFIER} ] || rm -rf {VERIFIER}; }}"
+    f" && mkdir -p {VERIFIER} /logs/agent /logs/artifacts"
+)
 """Shell text that empties the verifier's directory: an image may ship files there."""
 COLLECTED = "verifier"
 COLLECT_VERIFIER = f'cp -R {VERIFIER} "$ctl/{COLLECTED}"'

@@ -14,6 +14,8 @@
 #
 # TERM cancels: the command ends as if its time were over, and what it left is kept.
 #
+# When somebody listens at the pipe /xgent/handover/export, what it leaves is written there too.
+#
 # In /xgent/ctl it leaves: token (taken before the command; a second start finds it and exits
 # 87), stdout and stderr; for a longer output also stdout.tail (what followed, or its end) and
 # stdout.dropped (bytes left out between them); whatever collect adds, and last of all record.
@@ -42,14 +44,14 @@ point token.after
 first_output_s=
 . /xgent/plan.sh
 
-now_cs() { # hundredths of a second on a clock that nobody sets
+look_at_clock() { # leaves in now_cs hundredths of a second on a clock that nobody sets
     IFS=' .' read -r now_s now_f _ </proc/uptime
     now_f=${now_f#0}
-    echo $((now_s * 100 + ${now_f:-0}))
+    now_cs=$((now_s * 100 + ${now_f:-0}))
 }
 
 finish() { # status exit_code
-    identity=$(cat /xgent/identity)
+    IFS= read -r identity </xgent/identity
     point record.before
     printf '%s,"status":"%s","exit_code":%s,"expired":%s,"started_cs":%s,"ended_cs":%s}\n' \
         "${identity%\}}" "$1" "$2" "$expired" "${started:-null}" "${ended:-null}" \
@@ -58,7 +60,37 @@ finish() { # status exit_code
     mv "$ctl/.record" "$ctl/record"
     sync "$ctl" 2>/dev/null
     point record.after
+    hand_over
     exit 0
+}
+
+hand_over() { # what lies in $ctl, to a listener on the host if there is one; a copy that may fail
+    [ -p /xgent/handover/export ] || return 0
+    (
+        set -- "$ctl"
+        todo=1
+        while [ "$todo" -gt 0 ]; do # the first so many are still to be looked at
+            path=$1
+            shift
+            todo=$((todo - 1))
+            if [ -d "$path" ] && [ ! -h "$path" ]; then
+                todo=$((todo - $#))
+                set -- "$path"/* "$path"/.[!.]* "$path"/..?* "$@"
+                todo=$((todo + $#))
+            elif [ -f "$path" ] && [ ! -h "$path" ]; then
+                set -- "$@" "$path"
+            fi
+            [ "$#" -le 500 ] || exit 1
+            case $path in *"
+"*) exit 1 ;; esac
+        done
+        exec >/xgent/handover/export || exit 1
+        cat "$@" && echo && wc -c "$@" && echo "$#"
+    ) 2>/dev/null &
+    giver=$!
+    alarm 5
+    await "$giver"
+    silence
 }
 
 alarm() { # seconds: interrupts the next wait of this shell, instead of the alarm before
@@ -94,10 +126,19 @@ fill() { # file bytes: reads up to so many bytes into it; false at the end of th
     left=$2
     while [ "$left" -gt 0 ]; do
         before=$left
-        if [ "$left" -ge "$block" ]; then
-            dd bs="$block" count=$((left / block)) >>"$1" 2>/dev/null
-        else
-            dd bs="$left" count=1 >>"$1" 2>/dev/null
+        size=$((left < block ? left : block))
+        blocks=$((left / size))
+        said="$ctl/.said-${1##*/}"
+        if dd bs="$size" count="$blocks" >>"$1" 2>"$said"; then
+            # It counts whole and partial blocks; fewer than it may read are all that there were.
+            IFS='+ ' read -r whole partial _ <"$said"
+            case $whole$partial in
+            '' | *[!0-9]*) ;;
+            *)
+                [ $((whole + partial)) -ge "$blocks" ] || at_end=1
+                [ -z "$at_end" ] || return 1
+                ;;
+            esac
         fi
         size=$(wc -c <"$1") || return 1
         left=$(($2 - size))
@@ -108,6 +149,7 @@ fill() { # file bytes: reads up to so many bytes into it; false at the end of th
 capture() { # name: reads the pipe of that name
     (
         exec <"$ctl/.$1"
+        at_end=
         if [ -z "$half" ]; then
             cat >"$ctl/$1"
         elif fill "$ctl/$1" "$half"; then
@@ -121,7 +163,7 @@ capture() { # name: reads the pipe of that name
             done
         fi
         # Whatever could not be kept, on a full disk for instance, is still read.
-        cat >/dev/null
+        [ -n "$at_end" ] || cat >/dev/null
     ) &
 }
 
@@ -143,13 +185,14 @@ settle() { # name: makes the tail out of the last two parts
 stop_everything() { # until only this shell and init are left, so that the file system is quiet
     silence
     tries=0
-    while [ "$tries" -lt 200 ]; do
+    while [ "$tries" -lt 220 ]; do
         kill -KILL -1 2>/dev/null
         wait
         set -- /proc/[0-9]*
         [ "$#" -gt 2 ] || return 0
         tries=$((tries + 1))
-        sleep 0.02 2>/dev/null || sleep 1
+        # What was killed needs a moment to be gone, most often a very short one.
+        [ "$tries" -le 20 ] || sleep 0.02 2>/dev/null || sleep 1
     done
 }
 
@@ -195,7 +238,8 @@ out=$!
 capture stderr
 err=$!
 
-started=$(now_cs)
+look_at_clock
+started=$now_cs
 sh /xgent/command.sh <"$stdin_from" >"$ctl/.stdout" 2>"$ctl/.stderr" &
 child=$!
 status=ended
@@ -228,7 +272,8 @@ fi
 trap : TERM
 exit_code=$code
 point command.after
-ended=$(now_cs)
+look_at_clock
+ended=$now_cs
 
 # What the command left behind gets a moment to end its output, then everything is stopped.
 alarm 2

@@ -153,9 +153,16 @@ class Host:
         }
         await self._call("drive", document, credential)
 
-    async def observe(self, seen: Mapping[str, int], wait_s: float) -> dict[str, Observation]:
-        """Return the truth about executions; `seen` says how many receipts are known of each."""
+    async def observe(
+        self, seen: Mapping[str, int], wait_s: float, kinds: Sequence[str] | None = None
+    ) -> dict[str, Observation]:
+        """Return the truth about executions; `seen` says how many receipts are known of each.
+
+        While it waits, each new receipt is news; with `kinds`, only such ones and the last one.
+        """
         document: dict[str, Json] = {"seen": dict(seen), "wait_s": int(wait_s)}
+        if kinds is not None:
+            document["kinds"] = list(kinds)
         answer = cast("dict[str, dict[str, Json]]", await self._call("observe", document))
         return {
             uuid: Observation(
@@ -237,10 +244,10 @@ class Host:
             with contextlib.suppress(ConnectionEndedError, RunnerRefusedError):
                 await self._session.call("forget", {})
 
-    async def cleanup(self, uuids: Sequence[str], socket: str) -> dict[str, dict[str, Json]]:
-        """Remove what executions own on the host and return the cleanup receipts."""
+    async def cleanup(self, uuids: Sequence[str], socket: str) -> dict[str, list[dict[str, Json]]]:
+        """Remove what executions own on the host; return every receipt of each."""
         document: dict[str, Json] = {"uuids": list(uuids), "socket": socket}
-        return cast("dict[str, dict[str, Json]]", await self._call("cleanup", document))
+        return cast("dict[str, list[dict[str, Json]]]", await self._call("cleanup", document))
 
     # Connection.
 

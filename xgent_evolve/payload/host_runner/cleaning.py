@@ -28,7 +28,7 @@ class Cleaning:
     # -- after an execution
 
     def clean(self, uuid):
-        """Remove what the receipts own and nothing else; the receipts stay."""
+        """Remove what the receipts own and nothing else; the receipts stay, and are returned."""
         execution = Execution(self.root, uuid)
         lock = execution.lock(5) if os.path.isdir(execution.path) else None
         if lock is None:
@@ -36,7 +36,7 @@ class Cleaning:
         try:
             receipts = execution.receipts()
             if find_kind(receipts, "cleaned"):
-                return find_kind(receipts, "cleaned")
+                return receipts
             if not is_ended(receipts):
                 raise RunnerError("E_REMOTE_BUSY", "execution %s has not ended" % uuid)
             removed, foreign = [], []
@@ -52,7 +52,8 @@ class Cleaning:
                 pipe = os.path.join(execution.path, "secret", "credential")
                 gone = execution.name not in foreign and not os.path.lexists(pipe)
                 facts["credential_destroyed"] = gone
-            return execution.record("cleaned", **facts)
+            execution.record("cleaned", **facts)
+            return execution.receipts()
         finally:
             os.close(lock)
 

@@ -10,6 +10,7 @@ from engine import Engine, message_of, patiently
 from errors import CancelledError, DamagedError, GapError, StepFailedError
 from export import Export
 from faults import around, load
+from handover import Handover
 from receipts import Execution, is_ended, now_ms
 from staging import Staging
 
@@ -23,6 +24,7 @@ class Driver:
         self.root = root
         self.execution = Execution(root, uuid)
         self.credential = Credential(self.execution, secrets.get("credential"))
+        self.handover = Handover(self.execution)
         self.request = None
         self.engine = None
 
@@ -47,7 +49,7 @@ class Driver:
             container = patiently(self.create)
             patiently(lambda: self.stage(container))
             patiently(lambda: self.start(container))
-            Ending(self.execution, self.request, self.engine, self.credential).run(container)
+            self.ending().run(container)
             self.export(container)
         except StepFailedError as failure:
             record("failed", stage=failure.stage, cause=failure.cause, detail=failure.detail)
@@ -66,6 +68,7 @@ class Driver:
         self.require_not_cancelled("create")
         if self.request["secrets"]:
             self.credential.make_pipe()
+        self.handover.make_pipe()
         self.make_volume()
         container = self.make_container()
         self.execution.record("created", container_id=container, name=self.execution.name)
@@ -100,7 +103,7 @@ class Driver:
         return document["Id"]
 
     def container_body(self):
-        """Return the engine's request: the accepted one with labels, volume and pipe."""
+        """Return the engine's request: the accepted one with labels, volume and pipes."""
         body = json.loads(json.dumps(self.request["container"]))
         body["Labels"] = dict(body.get("Labels") or {}, **self.labels())
         mounts = body["HostConfig"].setdefault("Mounts", [])
@@ -112,6 +115,7 @@ class Driver:
                 "VolumeOptions": {"NoCopy": True, "Labels": self.labels()},
             }
         )
+        mounts.append(self.handover.mount())
         if self.request["secrets"]:
             mounts.append(self.credential.mount())
         for mount in mounts:
@@ -201,10 +205,15 @@ class Driver:
             raise GapError("container %s is gone and no result was captured" % container[:12])
         return found["State"]
 
+    def ending(self):
+        """Return what waits for the command's end."""
+        parts = (self.credential, self.handover)
+        return Ending(self.execution, self.request, self.engine, *parts)
+
     def export(self, container):
         """Keep what the command left, by hash."""
-        credential = self.credential.value
-        export = Export(self.execution, self.request, self.engine, container, credential)
+        parts = (container, self.credential.value, self.handover)
+        export = Export(self.execution, self.request, self.engine, *parts)
         self.execution.record("exported", **export.run())
 
 

@@ -14,11 +14,12 @@ CANCEL_PAUSE_S = 2.0
 class Ending:
     """From `started` to `exited`."""
 
-    def __init__(self, execution, request, engine, credential):
+    def __init__(self, execution, request, engine, credential, handover):
         self.execution = execution
         self.request = request
         self.engine = engine
         self.credential = credential
+        self.handover = handover
         self.limit = time.monotonic() + request["limit_s"] + request["grace_s"]
         self.receipts_size = -1
         self.cancelled = False
@@ -44,16 +45,21 @@ class Ending:
             self.execution.record("credential_destroyed", where="container memory, host pipe")
 
     def attend(self, container):
-        """Feed the credential while the container runs."""
+        """Feed the credential while the container runs, and take what is handed over."""
+        listener = self.handover.listen()
         stop = threading.Event()
         feeder = threading.Thread(target=self.credential.feed, args=(stop,))
         feeder.start()
         try:
             with around("wait", self.execution.uuid):
-                return self.wait(container)
+                state, forced = self.wait(container)
         finally:
             stop.set()
+            listener.stop()
             feeder.join()
+        if forced or state["ExitCode"] != 0:
+            self.handover.discard()  # not the supervisor's last act
+        return state, forced
 
     def wait(self, container):
         """Return the state of the ended container, and whether it was ended by force."""

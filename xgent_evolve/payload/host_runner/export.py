@@ -9,10 +9,10 @@ from durable import TEMPORARY, path_text, remove_if_there, remove_leftovers, syn
 from engine import patiently
 from errors import GapError, RunnerError
 from faults import around
+from handover import CONTROL
 from redaction import Redactor, secret_values
 from trees import tar_nodes
 
-CONTROL = "/xgent/ctl"
 COPY_BYTES = 1 << 20
 UNPUBLISHED = ("token", "fault")
 
@@ -20,8 +20,9 @@ UNPUBLISHED = ("token", "fault")
 class Export:
     """Reads what the command left and keeps it by hash; secrets are replaced on the way."""
 
-    def __init__(self, execution, request, engine, container, credential):
+    def __init__(self, execution, request, engine, container, credential, handover):
         self.execution = execution
+        self.handover = handover
         self.request = request
         self.engine = engine
         self.container = container
@@ -42,12 +43,13 @@ class Export:
         finally:
             for path in self.archives:
                 remove_if_there(path)
+            self.handover.discard()
         return dict(manifest, objects=self.sizes, redactions=self.redactor.count)
 
     def manifest(self):
         """Read everything that is captured."""
         manifest = {"files": {}, "delivery": None}
-        control = self.read(CONTROL, required=True)
+        control = self.handover.nodes() or self.read(CONTROL, required=True)
         record = control.pop(b"record", None)
         if record is None:
             # The command's end was not seen by the supervisor: the result is lost, not zero.

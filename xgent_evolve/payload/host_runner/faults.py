@@ -44,6 +44,7 @@ EFFECTS = (
     "start",
     "credential.write",
     "wait",
+    "export.receive",
     "export.read",
     "export.write",
     "export.publish",

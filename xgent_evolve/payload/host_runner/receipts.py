@@ -33,6 +33,7 @@ class Execution:
         self.receipts_path = os.path.join(self.path, "receipts.jsonl")
         self.name = "xg-" + uuid
         self.volume = "xg-" + uuid + "-work"
+        self.read = (None, [])
 
     def request(self):
         """Return the accepted request; GapError when the file is another one."""
@@ -47,7 +48,12 @@ class Execution:
         """Return the receipts in order; a torn last line was never durable and is ignored."""
         try:
             with open(self.receipts_path, "rb") as stream:
-                return parse_receipts(stream.read())
+                status = os.fstat(stream.fileno())
+                version = (status.st_ino, status.st_size, status.st_mtime_ns)
+                # They are asked for many times between two that are appended.
+                if version != self.read[0]:
+                    self.read = (version, parse_receipts(stream.read()))
+                return list(self.read[1])
         except FileNotFoundError:
             return []
 

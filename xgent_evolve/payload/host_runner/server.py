@@ -163,9 +163,14 @@ class Server:
         return {uuid: cancel(self.root, uuid, socket_path) for uuid in request["uuids"]}
 
     def verb_observe(self, request, _body):
-        """Answer when something is new for one of the executions, or after `wait_s`."""
+        """Answer when something is new for one of the executions, or after `wait_s`.
+
+        With `kinds`, only such receipts and the end of an execution are news.
+        """
         started = time.monotonic()
-        watched = {uuid: Watched(self.root, uuid, seen) for uuid, seen in request["seen"].items()}
+        kinds = request.get("kinds")
+        seen = request["seen"].items()
+        watched = {uuid: Watched(self.root, uuid, count, kinds) for uuid, count in seen}
         while True:
             waited = time.monotonic() - started
             news = [item.is_news(waited) for item in watched.values()]
@@ -203,7 +208,7 @@ class Server:
     # -- removal
 
     def verb_cleanup(self, request, _body):
-        """Remove what ended executions own; return the receipts."""
+        """Remove what ended executions own; return all of their receipts."""
         cleaning = Cleaning(self.root, request["socket"])
         return {uuid: cleaning.clean(uuid) for uuid in request["uuids"]}
 
@@ -219,9 +224,10 @@ class Server:
 class Watched:
     """One execution that an observer waits for; a look that finds nothing new costs one stat."""
 
-    def __init__(self, root, uuid, seen):
+    def __init__(self, root, uuid, seen, kinds):
         self.execution = Execution(root, uuid)
         self.seen = seen
+        self.kinds = None if kinds is None else set(kinds).union(TERMINAL)
         self.size = None
         self.asked = 0.0
         self.age = 0.0
@@ -237,7 +243,9 @@ class Watched:
         if status.st_size != self.size:
             self.size = status.st_size
             item = self.look()
-            return bool(item["receipts"]) or item["state"] in ("absent", "damaged")
+            new = {receipt["kind"] for receipt in item["receipts"]}
+            news = new if self.kinds is None else new & self.kinds
+            return bool(news) or item["state"] in ("absent", "damaged")
         if waited - self.asked < max(QUIET_S, min(10.0, self.age * 0.1)):
             return False
         self.asked = waited

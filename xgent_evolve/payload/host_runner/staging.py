@@ -19,8 +19,8 @@ from durable import (
 )
 from engine import message_of
 from errors import EngineAwayError, StepFailedError
-from export import CONTROL
 from faults import around, supervisor_fault
+from handover import CONTROL
 from repository import repository_nodes
 from trees import (
     Node,

@@ -167,7 +167,7 @@ def member_node(archive, tar_path, member, nodes):
         return Node("link", 0o777, member.uid, target=target)
     if member.isreg():
         digest, size = hash_member(archive, member)
-        opener = member_opener(tar_path, member.offset_data, size)
+        opener = part_opener(tar_path, member.offset_data, size)
         return Node("file", mode, member.uid, size=size, sha256=digest, opener=opener)
     if member.islnk():
         linked = member.linkname.encode("utf-8", "surrogateescape").strip(b"/")
@@ -185,9 +185,9 @@ def hash_member(archive, member):
     return digest.hexdigest(), size
 
 
-def member_opener(tar_path, offset, size):
-    """Return a function that opens a member of an archive."""
-    return lambda: PartReader(tar_path, offset, size)
+def part_opener(path, offset, size):
+    """Return a function that opens a part of a file, such as a member of an archive."""
+    return lambda: PartReader(path, offset, size)
 
 
 class PartReader:

@@ -1,0 +1,123 @@
+"""What the supervisor hands over through the pipe is what lies in the container, or is not used."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytestmark = pytest.mark.engine
+
+RUNNER = Path(__file__).parents[2] / "xgent_evolve" / "payload" / "host_runner"
+READ = "export.read.before"
+"""Passed when the container is read; the action makes the first try fail and leaves a line."""
+COMMAND = r"""
+printf 'out\n\n'; printf 'no newline' >&2
+mkdir -p "/xgent/ctl/deep/a b" /xgent/ctl/empty && cd "/xgent/ctl/deep/a b"
+printf x >"$(printf 'odd\377name')"; : >.hidden; : >..twice; ln -s /etc/passwd link; mkfifo pipe
+head -c 200000 /dev/zero >large
+exit 3
+"""
+
+
+def executed(kit: Any, faults: dict[str, Any], command: str = COMMAND) -> tuple[Any, list[str]]:
+    """Return the outcome and the points that were passed with an action."""
+    runner = kit.runner(faults=faults)
+    work = kit.work(command)
+    work.request["capture"]["workspace"] = False
+    result = runner.execute(work)
+    assert work.starts() == 1
+    runner.clean(work)
+    assert not list(runner.root.rglob(".tmp-*"))
+    log = runner.root / "faults.log"
+    fired = [line.split()[0] for line in log.read_text().splitlines()] if log.exists() else []
+    runner.stop()
+    return result.outcome(), fired
+
+
+@pytest.fixture(scope="module")
+def archived(kit: Any) -> Any:
+    """What comes of it when nothing can be taken from the pipe."""
+    receive = "export.receive.before"
+    faults = {receive: {"action": "enospc"}, READ: {"action": "eio"}}
+    outcome, fired = executed(kit, faults)
+    assert fired == [receive, READ]
+    return outcome
+
+
+def test_what_is_handed_over_is_what_would_be_read_and_then_it_is_not_read(
+    kit: Any, archived: Any
+) -> None:
+    outcome, fired = executed(kit, {READ: {"action": "eio"}})
+    assert fired == []
+    assert outcome == archived
+    names = {f"deep/a b/{name}" for name in ("odd%FFname", ".hidden", "..twice", "large")}
+    assert set(outcome["files"]) == {"stdout", "stderr", "prepare", "collect", *names}
+
+
+@pytest.mark.parametrize(
+    "disturbance",
+    [
+        pytest.param("echo noise >/xgent/handover/export", id="noise before"),
+        pytest.param(
+            'cd /xgent/ctl && { cat token; echo; wc -c token token; echo 2; } >/xgent/handover/export',
+            id="a whole list before",
+        ),
+        pytest.param(": >'/xgent/ctl/two\nlines'", id="a name of two lines"),
+        pytest.param(
+            "i=0; while [ $i -lt 501 ]; do : >/xgent/ctl/n$i; i=$((i + 1)); done",
+            id="many files",
+        ),
+    ],
+)
+def test_whatever_is_odd_about_it_the_container_is_read(kit: Any, disturbance: str) -> None:
+    outcome, fired = executed(kit, {READ: {"action": "eio"}}, f"{disturbance}\ntrue; exit 3")
+    assert fired == [READ]
+    assert outcome["record"] == {"status": "ended", "exit_code": 3, "expired": False}
+
+
+def test_nobody_who_listens_costs_a_moment_and_nothing_else(kit: Any) -> None:
+    """The driver dies while the command runs; the command ends before anybody drives again."""
+    runner = kit.runner(faults={"export.receive.before": {"action": "kill"}})
+    work = kit.work("exit 3")
+    runner.send(work)
+    runner.drive(work)
+    runner.until(work, "started")
+    while kit.engine("inspect", "-f", "{{.State.Running}}", work.name) == "true":
+        pass
+    assert runner.wait(work).record["exit_code"] == 3
+    assert work.starts() == 1
+    runner.clean(work)
+
+
+CHECK = """
+import sys
+sys.path.insert(0, sys.argv[1])
+from handover import parse_list
+def parsed(stream):
+    return parse_list(stream, len(stream))
+good = b"abcde\\n  2 /xgent/ctl/record\\n3 /xgent/ctl/a  b \\n 5 total\\n2\\n"
+assert parsed(good) == [(b"record", 2), (b"a  b ", 3)], parsed(good)
+assert parse_list(good[3:], len(good)) is not None, "its end is enough"
+# Every stream that is longer, shorter or altered in its end does not account for all bytes.
+for cut in range(len(good)):
+    assert parsed(good[:cut]) is None, good[:cut]
+    assert parsed(good[len(good) - cut :]) is None
+for extra in (b"x", b"\\n", b"0 /xgent/ctl/x\\n", good):
+    assert parsed(extra + good) is None, extra
+    assert parsed(good + extra) is None, extra
+odd = (b"0 /etc/x\\n", b"-1 /xgent/ctl/x\\n", b"/xgent/ctl/x\\n", b"1\\n")
+for line in odd:
+    stream = b"ab\\n2 /xgent/ctl/record\\n" + line + b"2 total\\n2\\n"
+    assert parsed(stream) is None, stream
+"""
+
+
+def test_a_list_accounts_for_every_byte_or_is_none() -> None:
+    done = subprocess.run(
+        [sys.executable, "-I", "-B", "-c", CHECK, RUNNER], capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stderr
