@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import shutil
 import subprocess
 import sys
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +13,7 @@ import pytest
 
 pytestmark = pytest.mark.engine
 
+BUSYBOX = shutil.which("busybox")
 RUNNER = Path(__file__).parents[2] / "xgent_evolve" / "payload" / "host_runner"
 READ = "export.read.before"
 """Passed when the container is read; the action makes the first try fail and leaves a line."""
@@ -20,6 +23,12 @@ mkdir -p "/xgent/ctl/deep/a b" /xgent/ctl/empty && cd "/xgent/ctl/deep/a b"
 printf x >"$(printf 'odd\377name')"; : >.hidden; : >..twice; ln -s /etc/passwd link; mkfifo pipe
 head -c 200000 /dev/zero >large
 exit 3
+"""
+LOOK = r"""
+find /srv /tests /opt/data /xgent -path /xgent/ctl -prune -o \( -name supervisor.sh -o \
+    -name plan.sh -o -name command.sh -o -name identity -o -path /xgent/handover \) -prune -o \
+    -printf '%p %y %m %U %G %T@ %s %l\n' | sort
+sha256sum /tests/* /srv/*.txt
 """
 
 
@@ -63,7 +72,8 @@ def test_what_is_handed_over_is_what_would_be_read_and_then_it_is_not_read(
     [
         pytest.param("echo noise >/xgent/handover/export", id="noise before"),
         pytest.param(
-            'cd /xgent/ctl && { cat token; echo; wc -c token token; echo 2; } >/xgent/handover/export',
+            "cd /xgent/ctl && { cat token; echo; wc -c token token; echo 2; }"
+            " >/xgent/handover/export",
             id="a whole list before",
         ),
         pytest.param(": >'/xgent/ctl/two\nlines'", id="a name of two lines"),
@@ -90,6 +100,80 @@ def test_nobody_who_listens_costs_a_moment_and_nothing_else(kit: Any) -> None:
         pass
     assert runner.wait(work).record["exit_code"] == 3
     assert work.starts() == 1
+    runner.clean(work)
+
+
+@pytest.fixture(scope="module")
+def derived(kit: Any) -> Iterator[Callable[[str], str]]:
+    """Make images that differ from the usual one by what a shell command does."""
+    made: list[str] = []
+
+    def derive(command: str) -> str:
+        mount = ["-v", f"{BUSYBOX}:/host/busybox:ro"] if BUSYBOX else []
+        container = kit.engine("create", *mount, kit.image, "sh", "-c", command)
+        kit.engine("start", "-a", container)
+        made.append(kit.engine("commit", container))
+        kit.engine("rm", container)
+        return made[-1]
+
+    yield derive
+    for image in made:
+        kit.engine("rmi", image, check=False)
+
+
+EXISTING = """
+mkdir -p /srv/there/below /tests /opt/data; echo old >/srv/there/file; chmod 700 /srv/there
+echo old >/tests/kept.txt; echo old >/tests/test.sh; ln -s ../there /srv/link
+chown -R 12:34 /srv/there; touch -d 2020-01-02 /srv/there/file /tests/kept.txt; : >/srv/empty.txt
+"""
+
+
+def test_a_container_that_unpacks_by_itself_finds_what_others_find(
+    kit: Any, derived: Callable[[str], str]
+) -> None:
+    """Kinds, modes, owners, times, sizes, links and bytes, over what an image has already."""
+    seen = []
+    busybox = "cp /host/busybox /usr/bin/busybox && ln -sf busybox /usr/bin/tar"
+    for change in ("rm /usr/bin/tar", "true", *([busybox] if BUSYBOX else [])):
+        runner = kit.runner()
+        files = {"new.txt": b"new\n", "a/b/deep.txt": b"deep\n", "odd %FF name.txt": b"odd\n"}
+        image = derived(EXISTING + change)
+        work = kit.work(LOOK, files=files, from_image="/srv", image=image)
+        test = next(item for item in work.request["inputs"] if item["path"].endswith("plan.sh"))
+        extra = [
+            {**test, "path": "tests/test.sh", "mode": 0o755},
+            {**test, "path": "opt/data/read-only", "mode": 0o444},
+            {"path": "tests/up", "kind": "link", "mode": 0o777, "target": "../srv"},
+            {"path": "tests/" + "long" * 40, "kind": "dir", "mode": 0o750},
+        ]
+        work.request["inputs"] += [{"sha256": None, "size": 0, "target": None, **e} for e in extra]
+        runner.send(work)
+        runner.drive(work)
+        runner.until(work, "created")
+        entrypoint = kit.engine("inspect", "-f", "{{.Config.Entrypoint}}", work.name)
+        assert ("stage.tar" in entrypoint) is (change == "true")
+        result = runner.wait(work)
+        seen.append((runner.content(work, result, "stdout").splitlines(), result.outcome()))
+        runner.clean(work)
+        runner.stop()
+    for other in seen[1:]:
+        assert set(other[0]) ^ set(seen[0][0]) == set()
+        assert other == seen[0]
+    lines = b"\n".join(seen[0][0])
+    assert b"/srv/there/file f 644 12 12 " in lines  # of an owner, the group is not kept
+    assert b"/tests/test.sh f 755 0 0 0.0" in lines
+
+
+def test_an_image_that_cannot_unpack_what_was_staged_loses_the_attempt_and_no_more(
+    kit: Any, derived: Callable[[str], str]
+) -> None:
+    runner = kit.runner()
+    work = kit.work("exit 3", image=derived("printf '#!/bin/false GNU tar' >/usr/bin/tar"))
+    result = runner.execute(work)
+    exported = result.receipt("exported")
+    assert (exported["record"], exported["command_started"]) == (None, False)
+    assert result.receipt("exited")["engine"]["exit_code"] == 86
+    assert work.starts() == 0
     runner.clean(work)
 
 

@@ -13,6 +13,7 @@ Directory of one execution, `<root>/executions/<uuid>/`:
                      then cleaned; cancel_requested comes anywhere before the end
     baseline.json    the workspace before the command
     objects/         exported bytes by SHA-256, until cleaned
+    handover/        mounted read-only: what was staged, and a FIFO for what comes back
     secret/          a FIFO while a credential is handed over; never a regular file
 
 Rules that every step keeps: a receipt is durable before the next step; a container is found by

@@ -10,9 +10,9 @@ from engine import Engine, message_of, patiently
 from errors import CancelledError, DamagedError, GapError, StepFailedError
 from export import Export
 from faults import around, load
-from handover import Handover
+from handover import TAR_MARK, TARS, Handover
 from receipts import Execution, is_ended, now_ms
-from staging import Staging
+from staging import ImageTrees, Staging
 
 ZERO_TIME = "0001-01-01"
 
@@ -36,6 +36,7 @@ class Driver:
         try:
             if not is_ended(self.execution.receipts()):
                 remove_leftovers(self.execution.path)
+                self.handover.remove_leftovers()
                 self.drive()
         finally:
             os.close(lock)
@@ -68,7 +69,7 @@ class Driver:
         self.require_not_cancelled("create")
         if self.request["secrets"]:
             self.credential.make_pipe()
-        self.handover.make_pipe()
+        self.handover.make()
         self.make_volume()
         container = self.make_container()
         self.execution.record("created", container_id=container, name=self.execution.name)
@@ -106,6 +107,11 @@ class Driver:
         """Return the engine's request: the accepted one with labels, volume and pipes."""
         body = json.loads(json.dumps(self.request["container"]))
         body["Labels"] = dict(body.get("Labels") or {}, **self.labels())
+        if self.request["user_id"] == 0:
+            # Only root gives files their owners.
+            tar = ImageTrees(self.root, self.engine).program(body["Image"], TARS, TAR_MARK)
+            if tar:
+                body["Entrypoint"] = self.handover.unpacking(tar, body["Entrypoint"])
         mounts = body["HostConfig"].setdefault("Mounts", [])
         mounts.append(
             {
@@ -155,8 +161,9 @@ class Driver:
         if self.execution.find("staged") or self.execution.find("start_intent"):
             return
         self.require_not_cancelled("stage")
-        self.state_of(container)
-        staged = Staging(self.execution, self.request, self.engine, container).run()
+        found = self.inspect(container)
+        handover = self.handover if self.handover.unpacks(found) else None
+        staged = Staging(self.execution, self.request, self.engine, container).run(handover)
         self.execution.record("staged", **staged)
 
     def start(self, container):
@@ -200,10 +207,14 @@ class Driver:
 
     def state_of(self, container):
         """Return the engine's state of a container; GapError when it is gone."""
+        return self.inspect(container)["State"]
+
+    def inspect(self, container):
+        """Return what the engine says about a container; GapError when it is gone."""
         found = self.engine.inspect(container)
         if found is None:
             raise GapError("container %s is gone and no result was captured" % container[:12])
-        return found["State"]
+        return found
 
     def ending(self):
         """Return what waits for the command's end."""

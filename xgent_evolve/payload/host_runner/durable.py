@@ -22,12 +22,19 @@ def sync_directory(path):
 
 def write_durable(path, content, mode=0o600):
     """Write `content` so that `path` is either absent or complete, whatever happens."""
+    with open_durable(path, mode) as stream:
+        stream.write(content)
+
+
+@contextlib.contextmanager
+def open_durable(path, mode):
+    """Give a stream whose content gets the name `path` when it is complete and durable."""
     directory = os.path.dirname(path)
     descriptor, temporary = tempfile.mkstemp(prefix=TEMPORARY, dir=directory)
     try:
-        with os.fdopen(descriptor, "wb") as stream:
+        with os.fdopen(descriptor, "w+b") as stream:
             os.fchmod(stream.fileno(), mode)
-            stream.write(content)
+            yield stream
             stream.flush()
             os.fsync(stream.fileno())
         os.replace(temporary, path)

@@ -9,6 +9,8 @@ from errors import GapError
 from faults import around
 
 CANCEL_PAUSE_S = 2.0
+QUIET_PAUSE_S = 5.0
+"""How often a driver looks for a cancellation."""
 
 
 class Ending:
@@ -92,7 +94,11 @@ class Ending:
         patiently(lambda: self.engine.call("POST", "/containers/%s/%s" % (container, action)))
 
     def look_for_cancel(self, container):
-        """Pass a cancellation on, again and again; say whether it changed the limit."""
+        """Pass a cancellation on, again and again; say in how many seconds to look again.
+
+        0 when the limit changed. Whoever cancels tells the supervisor himself, so there is no
+        hurry to see it.
+        """
         noticed = False
         size = os.stat(self.execution.receipts_path).st_size
         if size != self.receipts_size and not self.cancelled:
@@ -105,4 +111,6 @@ class Ending:
             self.told = time.monotonic()
             with around("cancel.tell", self.execution.uuid):
                 self.signal(container, "kill?signal=TERM")
-        return noticed
+        if noticed:
+            return 0
+        return CANCEL_PAUSE_S if self.cancelled else QUIET_PAUSE_S

@@ -108,7 +108,9 @@ class Engine:
     def wait_end(self, container, limit_s, tick):
         """Return when the container may have ended, when `limit_s` is over or `tick` says so.
 
-        The answer itself is not looked at: for a container that never ran it is a success.
+        `tick` is asked now and then, and returns after how many seconds it wants to be asked
+        again; 0 ends the wait. The answer itself is not looked at: for a container that never
+        ran it is a success.
         """
         end = time.monotonic() + limit_s
         connection = EngineConnection(self.socket_path, 30)
@@ -117,8 +119,12 @@ class Engine:
             connection.putrequest("POST", "/containers/%s/wait" % container)
             connection.putheader("Connection", "close")
             connection.endheaders()
-            while time.monotonic() < end and not tick():
-                ready, _, _ = select.select([connection.sock], [], [], 2.0)
+            while time.monotonic() < end:
+                pause = tick()
+                if not pause:
+                    return
+                pause = min(pause, max(end - time.monotonic(), 0.0))
+                ready, _, _ = select.select([connection.sock], [], [], pause)
                 if ready and not connection.sock.recv(CHUNK):
                     return
         except OSError:

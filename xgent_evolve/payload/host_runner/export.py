@@ -9,7 +9,7 @@ from durable import TEMPORARY, path_text, remove_if_there, remove_leftovers, syn
 from engine import patiently
 from errors import GapError, RunnerError
 from faults import around
-from handover import CONTROL
+from handover import CONTROL, NOT_UNPACKED
 from redaction import Redactor, secret_values
 from trees import tar_nodes
 
@@ -114,7 +114,7 @@ class Export:
             return tar_nodes(temporary, strict=False)
         if patiently(lambda: self.engine.inspect(self.container)) is None:
             raise GapError("the container is gone and its result was not captured")
-        if required:
+        if required and self.execution.find("exited")["engine"]["exit_code"] != NOT_UNPACKED:
             # It was staged, so its absence is the engine's trouble and says nothing.
             raise RunnerError("E_REMOTE_ENGINE", "%s cannot be read" % path)
         return {}

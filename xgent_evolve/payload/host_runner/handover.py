@@ -13,7 +13,7 @@ import select
 import tempfile
 import threading
 
-from durable import TEMPORARY, remove_if_there, write_all
+from durable import TEMPORARY, remove_if_there, remove_leftovers, write_all
 from faults import around
 from trees import Node, part_opener
 
@@ -24,6 +24,19 @@ LARGEST_BYTES = 64 << 20
 LARGEST_LIST = 1 << 20
 """What the list of files may take of it."""
 READ_BYTES = 1 << 16
+TARS = ("/usr/bin/tar", "/bin/tar")
+"""Where an image has the program that unpacks what was staged."""
+TAR_MARK = b"GNU tar"
+"""What it contains; others forget the times of directories and links."""
+UNPACK = """\
+trap : TERM
+[ ! -e /xgent/ctl/token ] || exit 87
+"$0" -xpf /xgent/handover/stage.tar -C / || exit 86
+exec "$@"
+"""
+"""Unpacks what was staged, unless the container was started before, then becomes its command."""
+NOT_UNPACKED = 86
+"""Its exit status when that fails; the control directory may be missing then."""
 
 
 class Handover:
@@ -33,11 +46,12 @@ class Handover:
         self.execution = execution
         self.directory = os.path.join(execution.path, "handover")
         self.pipe = os.path.join(self.directory, "export")
+        self.stage = os.path.join(self.directory, "stage.tar")
         self.spool = None
         self.whole = False
 
-    def make_pipe(self):
-        """Make the pipe before the container that mounts it."""
+    def make(self):
+        """Make the directory, before the container that mounts it."""
         os.makedirs(self.directory, mode=0o755, exist_ok=True)
         os.chmod(self.directory, 0o755)
         if not os.path.exists(self.pipe):
@@ -45,9 +59,24 @@ class Handover:
         # The container's user writes it; the directory above is closed to others on the host.
         os.chmod(self.pipe, 0o666)
 
+    def remove_leftovers(self):
+        """Remove what a process that died was writing here."""
+        if os.path.isdir(self.directory):
+            remove_leftovers(self.directory)
+
     def mount(self):
         """Return the engine's mount of the pipe's directory: a pipe needs no writable mount."""
         return {"Type": "bind", "Source": self.directory, "Target": PLACE, "ReadOnly": True}
+
+    @staticmethod
+    def unpacking(tar, entrypoint):
+        """Return the entrypoint that unpacks what was staged with the image's own tar first."""
+        return ["/bin/sh", "-c", UNPACK, tar] + list(entrypoint)
+
+    @staticmethod
+    def unpacks(container):
+        """Say whether a container, as the engine describes it, was made to unpack by itself."""
+        return UNPACK in (container["Config"].get("Entrypoint") or [])
 
     def listen(self):
         """Take what comes until `stop` of the returned listener is called."""

@@ -178,7 +178,7 @@ class Server:
                 return {uuid: item.look() for uuid, item in watched.items()}
             # Often while something has just happened, seldom for what takes long.
             age = min(item.age for item in watched.values()) if watched else 0.0
-            time.sleep(min(1.0, max(0.005, age * 0.03), request["wait_s"] - waited))
+            time.sleep(min(2.0, max(0.005, age * 0.03), request["wait_s"] - waited))
 
     def verb_tail(self, request, body):
         """Show what a command has printed so far; the body is its credential, to be kept out."""

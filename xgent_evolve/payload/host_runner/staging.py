@@ -8,13 +8,11 @@ import tarfile
 import tempfile
 
 from durable import (
-    TEMPORARY,
     canonical,
+    open_durable,
     path_bytes,
     path_text,
-    remove_if_there,
     remove_leftovers,
-    sync_directory,
     write_durable,
 )
 from engine import message_of
@@ -34,6 +32,9 @@ from trees import (
     write_tar,
 )
 
+LARGEST_PROGRAM = 16 << 20
+"""How much of a program of an image is looked at."""
+
 
 class Staging:
     """Puts into one container what its request names."""
@@ -44,8 +45,12 @@ class Staging:
         self.engine = engine
         self.container = container
 
-    def run(self):
-        """Fill the container and return what the receipt `staged` says."""
+    def run(self, handover=None):
+        """Fill the container and return what the receipt `staged` says.
+
+        With a handover the container fills itself when it starts, from the archive that lies
+        there then.
+        """
         plan, uuid = self.request["workspace"], self.execution.uuid
         workspace = self.workspace_nodes()
         baseline = {path_text(name): node.fact() for name, node in workspace.items() if name}
@@ -58,13 +63,16 @@ class Staging:
             workspace.update(repository_nodes(self.execution.root, workspace, key))
         # A path of the image may be a link; the volume lies where it leads.
         path = self.engine.resolve(self.container, plan["path"])
+        parts = [
+            (path.encode("utf-8"), workspace, plan["owner"]),
+            (b"", self.input_nodes(), None),
+        ]
         with around("stage.fill", uuid):
-            self.put(
-                [
-                    (path.encode("utf-8"), workspace, plan["owner"]),
-                    (b"", self.input_nodes(), None),
-                ]
-            )
+            if handover is None:
+                self.put(parts)
+            else:
+                with open_durable(handover.stage, 0o644) as stream:
+                    write_tar(stream, parts)
         return {
             "baseline_sha256": hashlib.sha256(content).hexdigest(),
             "workspace_paths": len(baseline),
@@ -118,7 +126,7 @@ class Staging:
 
 
 class ImageTrees:
-    """Directories of images as archives, each made once."""
+    """What is known of the files of images: read once, from a container that never starts."""
 
     def __init__(self, root, engine):
         self.root = root
@@ -127,19 +135,51 @@ class ImageTrees:
 
     def tar(self, image, path):
         """Return the archive of `path` in the image."""
-        key = hashlib.sha256(("%s\0%s" % (image, path)).encode("utf-8")).hexdigest()
+        return self.once(image, path, ".tar", lambda *where: self.copy(path, *where))
+
+    def program(self, image, paths, mark):
+        """Return the first of `paths` whose file in the image contains `mark`, or None."""
+        what = ":".join(paths)
+        name = self.once(image, what, ".path", lambda *where: self.find(paths, mark, *where))
+        with open(name, encoding="utf-8") as stream:
+            return stream.read() or None
+
+    def once(self, image, what, ending, read):
+        """Return the file that keeps what is known; `read` finds it out, the first time."""
+        key = hashlib.sha256(("%s\0%s" % (image, what)).encode("utf-8")).hexdigest()
         os.makedirs(self.directory, mode=0o700, exist_ok=True)
-        final = os.path.join(self.directory, key + ".tar")
+        final = os.path.join(self.directory, key + ending)
+        if os.path.exists(final):
+            return final
         with open(os.path.join(self.directory, "lock"), "w") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
             if not os.path.exists(final):
                 remove_leftovers(self.directory)
-                with around("stage.image"):
-                    self.read(image, path, final)
+                with around("stage.image"), self.container(image) as container:
+                    read(container, final)
         return final
 
-    def read(self, image, path, final):
-        """Copy `path` out of a container that is made for this and never started."""
+    def copy(self, path, container, final):
+        """Keep the archive of `path`; an empty one when it is absent."""
+        with open_durable(final, 0o600) as stream:
+            if not self.engine.get_archive(container, path + "/.", stream):
+                tarfile.open(fileobj=stream, mode="w").close()
+
+    def find(self, paths, mark, container, final):
+        """Keep the first of `paths` whose file contains `mark`."""
+        found = b""
+        for path in paths:
+            with tempfile.TemporaryFile(dir=self.directory) as stream:
+                there = self.engine.get_archive(container, path, stream)
+                stream.seek(0)
+                if there and mark in stream.read(LARGEST_PROGRAM):
+                    found = path.encode("utf-8")
+                    break
+        write_durable(final, found)
+
+    @contextlib.contextmanager
+    def container(self, image):
+        """Give a container of the image that is made for this, and remove it."""
         # Two users' roots on one engine must not meet, and a crash must leave no second one.
         root = hashlib.sha256(os.path.realpath(self.root).encode("utf-8")).hexdigest()[:20]
         name = "xg-image-" + root
@@ -151,19 +191,13 @@ class ImageTrees:
             "Labels": {"xgent.image": image, "xgent.root": root},
         }
         status, document = self.engine.call("POST", "/containers/create?name=" + name, body)
+        if status == 404:
+            raise StepFailedError("create", "image_missing", str(message_of(document)))
         if status != 201:
             raise StepFailedError("workspace", "image_unreadable", str(message_of(document)))
-        descriptor, temporary = tempfile.mkstemp(prefix=TEMPORARY, dir=self.directory)
         try:
-            with os.fdopen(descriptor, "w+b") as stream:
-                if not self.engine.get_archive(document["Id"], path + "/.", stream):
-                    tarfile.open(fileobj=stream, mode="w").close()
-                stream.flush()
-                os.fsync(stream.fileno())
-            os.replace(temporary, final)
-            sync_directory(self.directory)
+            yield document["Id"]
         finally:
-            remove_if_there(temporary)
             with contextlib.suppress(EngineAwayError):  # the next reading removes it
                 self.remove_own(name, root)
 
