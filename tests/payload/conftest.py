@@ -214,13 +214,16 @@ class Runner:
         return answer["result"], objects
 
     def insist(self, verb: str, body: bytes = b"", **document: Json) -> Json:
-        """Ask as the controller does: whenever the answer is lost, again."""
+        """Ask again when the answer is lost, as the controller does, or a fault is injected."""
         for _ in range(4):
             try:
                 return self.ask(verb, body, **document)
             except RunnerGoneError:
                 self.stop()
                 self.start()
+            except RefusedError as error:
+                if "fault at" not in error.args[1]:
+                    raise
         raise AssertionError(f"{verb} is never answered")
 
     # An execution's life.

@@ -55,8 +55,8 @@ class Credential:
             try:
                 with around("credential.write", self.execution.uuid):
                     os.write(descriptor, self.value)
-            except BrokenPipeError:
-                continue
+            except OSError:  # its reader went away, or it failed: whoever comes next gets it
+                stop.wait(0.01)
             else:
                 return
             finally:
