@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+from tests.payload.test_faults import ALL, PLACES
 from tests.payload.test_matrix import CELLS, MATRIX, STEPS, WHOLE
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -26,6 +27,10 @@ def test_the_table_of_the_host_is_the_one_that_is_tested() -> None:
             assert cell == words.get(expected, expected), (step, trouble)
     assert [row[0] for row in body] == list(STEPS)
     assert f"{len(CELLS)} cells" in TEXT
+
+
+def test_the_failing_disks_of_the_host_are_counted() -> None:
+    assert f"{len(PLACES)} points, {len(ALL)} cells" in TEXT
 
 
 def test_every_test_file_that_is_named_exists() -> None:
