@@ -50,7 +50,7 @@ def bytes_node(content, mode=0o644, owner=0):
 def part_node(path, mode):
     """Return the node of a file whose bytes are those of a file of this host."""
     size = os.path.getsize(path)
-    return Node("file", mode, 0, size=size, opener=member_opener(path, 0, size))
+    return Node("file", mode, 0, size=size, opener=part_opener(path, 0, size))
 
 
 def entry_nodes(entries, root, owner):
