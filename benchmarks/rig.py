@@ -204,6 +204,12 @@ async def controller(rig: Rig, name: str) -> AsyncGenerator[Controller]:
                 observer=Silent(),
             )
             images = {rig.image: ImageFacts(id=rig.image, path="/usr/bin:/bin")}
-            facts = HostFacts(socket=report.socket, tool="none", apparmor=False, images=images)
+            facts = HostFacts(
+                socket=report.socket,
+                engine_id=report.engine.id,
+                tool="none",
+                apparmor=False,
+                images=images,
+            )
             planner = Planner(protocol, rundir.blobs, rundir.run_id, facts)
             yield Controller(protocol, executor, planner)

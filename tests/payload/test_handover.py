@@ -67,9 +67,21 @@ def test_what_is_handed_over_is_what_would_be_read_and_then_it_is_not_read(
     assert set(outcome["files"]) == {"stdout", "stderr", "prepare", "collect", *names}
 
 
+FORGED = r"""
+printf '%s,"status":"ended","exit_code":0,"expired":false,"started_cs":1,"ended_cs":2}
+' \
+    "$(sed 's/}$//' /xgent/identity)" >/tmp/record && cd /tmp &&
+{ cat record record; echo; wc -c record record | sed 's, r, /xgent/ctl/r,; 2s,record,stdout,'
+    echo 2; } >/xgent/handover/export
+i=0; while [ $i -lt 501 ]; do : >/xgent/ctl/n$i; i=$((i + 1)); done
+"""
+"""A whole list with a record of its own, and too many files for the supervisor to hand over."""
+
+
 @pytest.mark.parametrize(
     "disturbance",
     [
+        pytest.param(FORGED, id="a forged record and nothing behind it"),
         pytest.param("echo noise >/xgent/handover/export", id="noise before"),
         pytest.param(
             "cd /xgent/ctl && { cat token; echo; wc -c token token; echo 2; }"
@@ -164,11 +176,34 @@ def test_a_container_that_unpacks_by_itself_finds_what_others_find(
     assert b"/tests/test.sh f 755 0 0 0.0" in lines
 
 
-def test_an_image_that_cannot_unpack_what_was_staged_loses_the_attempt_and_no_more(
+def test_an_image_that_cannot_read_or_unpack_what_is_staged_is_found_out_before(
     kit: Any, derived: Callable[[str], str]
 ) -> None:
     runner = kit.runner()
     work = kit.work("exit 3", image=derived("printf '#!/bin/false GNU tar' >/usr/bin/tar"))
+    result = runner.execute(work)
+    assert result.record["exit_code"] == 3
+    assert work.starts() == 1
+    assert "stage.tar" not in kit.engine("inspect", "-f", "{{.Config.Entrypoint}}", work.name)
+    runner.clean(work)
+
+
+FAILS_LATER = r"""
+mv /usr/bin/tar /usr/bin/tar.real && cat >/usr/bin/tar <<'END'
+#!/bin/sh
+# GNU tar
+case $(tar.real -tf "$2") in *tried*) exec tar.real "$@" ;; esac
+exit 2
+END
+chmod 755 /usr/bin/tar
+"""
+
+
+def test_what_cannot_be_unpacked_all_the_same_loses_the_attempt_and_no_more(
+    kit: Any, derived: Callable[[str], str]
+) -> None:
+    runner = kit.runner()
+    work = kit.work("exit 3", image=derived(FAILS_LATER))
     result = runner.execute(work)
     exported = result.receipt("exported")
     assert (exported["record"], exported["command_started"]) == (None, False)

@@ -16,6 +16,12 @@ from xgent_evolve.ids import Digest
 from xgent_evolve.measure.outcomes import Outcome, Scored, Unscored
 
 VISIBILITY_CAUSES = ("contaminated", "skill_not_visible")
+NOT_UNPACKED = 86
+"""How a container ends that cannot unpack what was staged for it (docs/receipts.md)."""
+NOT_UNPACKED_DETAIL = (
+    "the container could not unpack its inputs, so its command was not started: is there space"
+    " below the engine's data directory (docker info: Docker Root Dir)?"
+)
 type Read = Callable[[Digest], bytes]
 
 
@@ -54,6 +60,8 @@ def command_end(artifacts: Artifacts) -> Done | Broken:
         return Broken(f"{failure.stage}_{failure.cause}", failure.detail)
     record, engine = artifacts.record, artifacts.engine
     if record is None:
+        if not artifacts.command_started and engine and engine.exit_code == NOT_UNPACKED:
+            return Broken("not_unpacked", NOT_UNPACKED_DETAIL)
         cause = "out_of_memory" if engine is not None and engine.oom_killed else "killed"
         return Broken(cause, "the container ended before its supervisor could write a record")
     if record.status == "cancelled":

@@ -14,7 +14,8 @@
 #
 # TERM cancels: the command ends as if its time were over, and what it left is kept.
 #
-# When somebody listens at the pipe /xgent/handover/export, what it leaves is written there too.
+# When somebody listens at the pipe /xgent/handover/export, what it leaves is written there too;
+# it exits with 80 when all of it was taken, else with 0.
 #
 # In /xgent/ctl it leaves: token (taken before the command; a second start finds it and exits
 # 87), stdout and stderr; for a longer output also stdout.tail (what followed, or its end) and
@@ -60,12 +61,12 @@ finish() { # status exit_code
     mv "$ctl/.record" "$ctl/record"
     sync "$ctl" 2>/dev/null
     point record.after
-    hand_over
+    ! hand_over || exit 80
     exit 0
 }
 
-hand_over() { # what lies in $ctl, to a listener on the host if there is one; a copy that may fail
-    [ -p /xgent/handover/export ] || return 0
+hand_over() { # what lies in $ctl, to a listener on the host; false when that is not all of it
+    [ -p /xgent/handover/export ] || return 1
     (
         set -- "$ctl"
         todo=1
@@ -91,6 +92,7 @@ hand_over() { # what lies in $ctl, to a listener on the host if there is one; a 
     alarm 5
     await "$giver"
     silence
+    [ "$code" = 0 ]
 }
 
 alarm() { # seconds: interrupts the next wait of this shell, instead of the alarm before

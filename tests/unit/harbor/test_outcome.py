@@ -107,6 +107,16 @@ def test_running_out_of_memory_is_told_from_being_killed() -> None:
     assert lost.cause == "out_of_memory"
 
 
+@pytest.mark.parametrize(("started", "cause"), [(False, "not_unpacked"), (True, "killed")])
+def test_inputs_that_could_not_be_unpacked_are_named_unless_the_command_was_started(
+    started: bool, cause: str
+) -> None:
+    engine = ENGINE.model_copy(update={"exit_code": 86})
+    lost = command_end(Kept().artifacts(engine=engine, command_started=started))
+    assert isinstance(lost, Broken)
+    assert lost.cause == cause
+
+
 @pytest.mark.parametrize("status", ["no_credential", "prepare_failed", "cancelled"])
 def test_a_command_that_was_not_started_or_was_cancelled_has_no_result(status: str) -> None:
     end = command_end(Kept().ended(status=status).artifacts())

@@ -10,9 +10,10 @@ from engine import Engine, message_of, patiently
 from errors import CancelledError, DamagedError, GapError, StepFailedError
 from export import Export
 from faults import around, load
-from handover import TAR_MARK, TARS, Handover
+from handover import Handover
+from images import ImageTrees
 from receipts import Execution, is_ended, now_ms
-from staging import ImageTrees, Staging
+from staging import Staging
 
 ZERO_TIME = "0001-01-01"
 
@@ -24,7 +25,7 @@ class Driver:
         self.root = root
         self.execution = Execution(root, uuid)
         self.credential = Credential(self.execution, secrets.get("credential"))
-        self.handover = Handover(self.execution)
+        self.handover = Handover(self.execution.path, uuid)
         self.request = None
         self.engine = None
 
@@ -39,6 +40,7 @@ class Driver:
                 self.handover.remove_leftovers()
                 self.drive()
         finally:
+            self.handover.discard()  # it may hold what was to be redacted
             os.close(lock)
 
     def drive(self):
@@ -109,7 +111,7 @@ class Driver:
         body["Labels"] = dict(body.get("Labels") or {}, **self.labels())
         if self.request["user_id"] == 0:
             # Only root gives files their owners.
-            tar = ImageTrees(self.root, self.engine).program(body["Image"], TARS, TAR_MARK)
+            tar = ImageTrees(self.root, self.engine).unpacker(body["Image"])
             if tar:
                 body["Entrypoint"] = self.handover.unpacking(tar, body["Entrypoint"])
         mounts = body["HostConfig"].setdefault("Mounts", [])

@@ -7,6 +7,7 @@ import time
 from engine import patiently
 from errors import GapError
 from faults import around
+from handover import HANDED_OVER
 
 CANCEL_PAUSE_S = 2.0
 QUIET_PAUSE_S = 5.0
@@ -59,7 +60,7 @@ class Ending:
             stop.set()
             listener.stop()
             feeder.join()
-        if forced or state["ExitCode"] != 0:
+        if forced or state["ExitCode"] != HANDED_OVER:
             self.handover.discard()  # not the supervisor's last act
         return state, forced
 

@@ -3,9 +3,10 @@
 Reading a stopped container costs some engines as much as starting one. So the supervisor, as its
 very last act, when nothing else runs any more, offers the files of its control directory to
 whoever listens: their bytes, a newline, a line of `wc -c` for each, their sum, their number. That
-end accounts for every byte before it, so nothing that others wrote into the pipe goes unnoticed.
-It is a copy of what stays in the container: whatever is missing or odd about it, the container is
-read instead, as after every crash. Nothing depends on the pipe but time.
+end accounts for every byte before it, so nothing that others wrote into the pipe goes unnoticed,
+and the supervisor's exit status says that this end is its own. It is a copy of what stays in the
+container: whatever is missing or odd about it, the container is read instead, as after every crash.
+Nothing depends on the pipe but time.
 """
 
 import os
@@ -24,10 +25,6 @@ LARGEST_BYTES = 64 << 20
 LARGEST_LIST = 1 << 20
 """What the list of files may take of it."""
 READ_BYTES = 1 << 16
-TARS = ("/usr/bin/tar", "/bin/tar")
-"""Where an image has the program that unpacks what was staged."""
-TAR_MARK = b"GNU tar"
-"""What it contains; others forget the times of directories and links."""
 UNPACK = """\
 trap : TERM
 [ ! -e /xgent/ctl/token ] || exit 87
@@ -37,14 +34,17 @@ exec "$@"
 """Unpacks what was staged, unless the container was started before, then becomes its command."""
 NOT_UNPACKED = 86
 """Its exit status when that fails; the control directory may be missing then."""
+HANDED_OVER = 80
+"""The supervisor's, when everything was taken; no engine reports it for anything else."""
 
 
 class Handover:
     """One execution's pipe, and what came through it to this process."""
 
-    def __init__(self, execution):
-        self.execution = execution
-        self.directory = os.path.join(execution.path, "handover")
+    def __init__(self, path, uuid):
+        self.path = path
+        self.uuid = uuid
+        self.directory = os.path.join(path, "handover")
         self.pipe = os.path.join(self.directory, "export")
         self.stage = os.path.join(self.directory, "stage.tar")
         self.spool = None
@@ -109,7 +109,7 @@ class Handover:
     def keep(self, content):
         """Add to the file that this process reads the handed files from."""
         if self.spool is None:
-            descriptor, path = tempfile.mkstemp(prefix=TEMPORARY, dir=self.execution.path)
+            descriptor, path = tempfile.mkstemp(prefix=TEMPORARY, dir=self.path)
             self.spool = (descriptor, path)
         write_all(self.spool[0], content)
 
@@ -151,7 +151,7 @@ class Listener:
 
     def run(self):
         """Take one stream; a full disk leaves it to the container, which keeps everything."""
-        uuid = self.handover.execution.uuid
+        uuid = self.handover.uuid
         try:
             with around("export.receive", uuid):
                 self.handover.whole = self.handover.take(self.descriptor, self.stopped)

@@ -1,24 +1,13 @@
 """Fills a created container: the workspace, the inputs, the supervisor; starts nothing."""
 
-import contextlib
-import fcntl
 import hashlib
 import os
-import tarfile
 import tempfile
 
-from durable import (
-    canonical,
-    open_durable,
-    path_bytes,
-    path_text,
-    remove_leftovers,
-    write_durable,
-)
-from engine import message_of
-from errors import EngineAwayError, StepFailedError
+from durable import canonical, open_durable, path_bytes, path_text, write_durable
 from faults import around, supervisor_fault
 from handover import CONTROL
+from images import ImageTrees
 from repository import repository_nodes
 from trees import (
     Node,
@@ -31,9 +20,6 @@ from trees import (
     with_parents,
     write_tar,
 )
-
-LARGEST_PROGRAM = 16 << 20
-"""How much of a program of an image is looked at."""
 
 
 class Staging:
@@ -123,90 +109,3 @@ class Staging:
             nodes.setdefault(path_bytes(path), Node("dir", 0o755, owner or 0))
         nodes[b""] = Node("dir", 0o755, owner or 0)
         return nodes
-
-
-class ImageTrees:
-    """What is known of the files of images: read once, from a container that never starts."""
-
-    def __init__(self, root, engine):
-        self.root = root
-        self.engine = engine
-        self.directory = os.path.join(root, "images")
-
-    def tar(self, image, path):
-        """Return the archive of `path` in the image."""
-        return self.once(image, path, ".tar", lambda *where: self.copy(path, *where))
-
-    def program(self, image, paths, mark):
-        """Return the first of `paths` whose file in the image contains `mark`, or None."""
-        what = ":".join(paths)
-        name = self.once(image, what, ".path", lambda *where: self.find(paths, mark, *where))
-        with open(name, encoding="utf-8") as stream:
-            return stream.read() or None
-
-    def once(self, image, what, ending, read):
-        """Return the file that keeps what is known; `read` finds it out, the first time."""
-        key = hashlib.sha256(("%s\0%s" % (image, what)).encode("utf-8")).hexdigest()
-        os.makedirs(self.directory, mode=0o700, exist_ok=True)
-        final = os.path.join(self.directory, key + ending)
-        if os.path.exists(final):
-            return final
-        with open(os.path.join(self.directory, "lock"), "w") as lock:
-            fcntl.flock(lock, fcntl.LOCK_EX)
-            if not os.path.exists(final):
-                remove_leftovers(self.directory)
-                with around("stage.image"), self.container(image) as container:
-                    read(container, final)
-        return final
-
-    def copy(self, path, container, final):
-        """Keep the archive of `path`; an empty one when it is absent."""
-        with open_durable(final, 0o600) as stream:
-            if not self.engine.get_archive(container, path + "/.", stream):
-                tarfile.open(fileobj=stream, mode="w").close()
-
-    def find(self, paths, mark, container, final):
-        """Keep the first of `paths` whose file contains `mark`."""
-        found = b""
-        for path in paths:
-            with tempfile.TemporaryFile(dir=self.directory) as stream:
-                there = self.engine.get_archive(container, path, stream)
-                stream.seek(0)
-                if there and mark in stream.read(LARGEST_PROGRAM):
-                    found = path.encode("utf-8")
-                    break
-        write_durable(final, found)
-
-    @contextlib.contextmanager
-    def container(self, image):
-        """Give a container of the image that is made for this, and remove it."""
-        # Two users' roots on one engine must not meet, and a crash must leave no second one.
-        root = hashlib.sha256(os.path.realpath(self.root).encode("utf-8")).hexdigest()[:20]
-        name = "xg-image-" + root
-        self.remove_own(name, root)
-        body = {
-            "Image": image,
-            "Cmd": ["true"],
-            "Entrypoint": [],
-            "Labels": {"xgent.image": image, "xgent.root": root},
-        }
-        status, document = self.engine.call("POST", "/containers/create?name=" + name, body)
-        if status == 404:
-            raise StepFailedError("create", "image_missing", str(message_of(document)))
-        if status != 201:
-            raise StepFailedError("workspace", "image_unreadable", str(message_of(document)))
-        try:
-            yield document["Id"]
-        finally:
-            with contextlib.suppress(EngineAwayError):  # the next reading removes it
-                self.remove_own(name, root)
-
-    def remove_own(self, name, root):
-        """Remove a reading container of this root."""
-        found = self.engine.inspect(name)
-        if found is None:
-            return
-        if (found["Config"].get("Labels") or {}).get("xgent.root") != root:
-            text = "a container named %s exists that is not ours" % name
-            raise StepFailedError("workspace", "name_taken", text)
-        self.engine.remove_container(found["Id"])
