@@ -60,9 +60,9 @@ def command_end(artifacts: Artifacts) -> Done | Broken:
         return Broken(f"{failure.stage}_{failure.cause}", failure.detail)
     record, engine = artifacts.record, artifacts.engine
     if record is None:
+        cause = "out_of_memory" if engine is not None and engine.oom_killed else "killed"
         if not artifacts.command_started and engine and engine.exit_code == NOT_UNPACKED:
             return Broken("not_unpacked", NOT_UNPACKED_DETAIL)
-        cause = "out_of_memory" if engine is not None and engine.oom_killed else "killed"
         return Broken(cause, "the container ended before its supervisor could write a record")
     if record.status == "cancelled":
         return Broken("cancelled", "a person ended it")
