@@ -5,8 +5,10 @@ A sample of the cells runs by default; with XGENT_EVOLVE_FULL_MATRIX=1 all of th
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
+import re
 import signal
 from collections.abc import Callable, Generator, Sequence
 from pathlib import Path
@@ -14,9 +16,11 @@ from typing import Any
 
 import pytest
 
+import xgent_evolve
 from tests.e2e.test_recovery import POINTS, report
 from tests.e2e.test_ssh_trouble import Proxy, through
 
+PACKAGE = Path(xgent_evolve.__file__).parent
 FULL = bool(os.environ.get("XGENT_EVOLVE_FULL_MATRIX"))
 EXECUTOR = [point for point in POINTS if point.startswith("executor.")]
 STORE = {
@@ -127,6 +131,46 @@ def test_a_failing_disk_stops_the_command_and_resume_goes_on(
     smoke.call("resume", "--run", run)
     assert without_times(report(run)) == expected
     assert containers(run) == []
+
+
+POINT = re.compile(r'crash_point\("((?:blobs|durable|journal|results|rundir|staging)\.[\w-]+)"\)')
+FOUND = {name for path in PACKAGE.rglob("*.py") for name in POINT.findall(path.read_text())}
+DISK = sorted(FOUND - {"journal.repaired"})
+"""Every point at which a run is about to touch the controller's disk, or just has."""
+FULL_DISKS = [(point, error) for error in ("enospc", "eio") for point in DISK]
+
+
+@pytest.mark.codex
+@pytest.mark.parametrize(("point", "error"), sample(FULL_DISKS, 11))
+def test_a_disk_that_fails_at_any_point_leaves_a_run_that_ends_the_same(
+    smoke: Any,
+    tmp_path: Path,
+    containers: Callable[[Path], list[str]],
+    expected: dict[str, Any],
+    without_times: Callable[[Any], Any],
+    point: str,
+    error: str,
+) -> None:
+    """At the first time that the point is reached; of all cells, at every time until none is."""
+    for time in itertools.count(1) if FULL else (1,):
+        run = tmp_path / f"run-{time}"
+        smoke.environment = {
+            "XGENT_EVOLVE_CRASH_AT": f"{point}:{time}",
+            "XGENT_EVOLVE_CRASH_AS": error,
+        }
+        stopped = smoke.call("run", "--spec", smoke.spec, "--output", run, check=None)
+        if stopped.returncode == 0 and time > 1:
+            return
+        assert stopped.returncode == 3, f"{point}:{time}: {stopped.stderr}"
+        assert "error[E_STORE_" in stopped.stderr
+        assert "Traceback" not in stopped.stderr
+        smoke.environment = {}
+        if run.exists():
+            smoke.call("resume", "--run", run)
+        else:  # the disk failed before there was a run
+            smoke.call("run", "--spec", smoke.spec, "--output", run)
+        assert without_times(report(run)) == expected
+        assert containers(run) == []
 
 
 @pytest.mark.codex
