@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+from tests.payload.test_engine_away import RESTARTS
 from tests.payload.test_faults import ALL, PLACES
 from tests.payload.test_matrix import CELLS, MATRIX, STEPS, WHOLE
 
@@ -23,10 +24,12 @@ def test_the_table_of_the_host_is_the_one_that_is_tested() -> None:
     words = {WHOLE: "same"}
     for step, *cells in body:
         for trouble, cell in zip(header[1:], cells, strict=True):
-            expected = MATRIX[trouble].get(step, WHOLE)
+            expected = {**MATRIX, **RESTARTS}[trouble].get(step, WHOLE)
             assert cell == words.get(expected, expected), (step, trouble)
     assert [row[0] for row in body] == list(STEPS)
+    assert header[1:] == [*MATRIX, *RESTARTS]
     assert f"{len(CELLS)} cells" in TEXT
+    assert f"{len(RESTARTS) * len(STEPS)} cells" in TEXT
 
 
 def test_the_failing_disks_of_the_host_are_counted() -> None:

@@ -3,18 +3,31 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import shutil
 import signal
 import subprocess
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests.payload.test_matrix import LOST, STEPS, WHOLE, end_processes, outcome_of, wait_until
+
 pytestmark = pytest.mark.engine
+
+
+RESTARTS = {
+    "engine restart": {"start sent": LOST, "running": LOST},
+    "with live restore": {},
+}
+"""Outcomes that differ from `whole`, as in the matrix: the engine is killed and started again."""
+LASTING = ("start sent", "running")
+"""Steps at which the command runs."""
 
 
 class PrivateEngine:
@@ -49,6 +62,23 @@ class PrivateEngine:
     def kill(self) -> None:
         self.process.kill()
         self.process.wait()
+        # Its containerd dies with it. Until init has reaped that, a new engine believes it alive.
+        path = self.directory / "exec" / "containerd" / "containerd.pid"
+        with contextlib.suppress(FileNotFoundError):
+            state = Path(f"/proc/{path.read_text()}/stat").read_text().rpartition(")")[2].split()[0]
+            if state in "ZX":
+                path.unlink()
+
+    def forget(self, container: str) -> None:
+        """Leave it, dead, as it is when it dies just after a container has come up.
+
+        Its own state was not written yet, while the container runs without it.
+        """
+        path = self.directory / "data" / "containers" / container / "config.v2.json"
+        document = json.loads(path.read_text())
+        state = document["State"]
+        state.update(Running=False, Pid=0, StartedAt="0001-01-01T00:00:00Z")
+        path.write_text(json.dumps(document))
 
     def stop(self) -> None:
         """End it with all that it started."""
@@ -107,6 +137,7 @@ def test_an_engine_that_dies_and_comes_back_is_waited_for(kit: Any, engine: Priv
         runner.send(work)
         runner.drive(work)
     for work in (long, short, unwanted):
+        runner.until(work, "started")
         while not work.starts():
             time.sleep(0.02)
     engine.kill()
@@ -141,3 +172,83 @@ def test_an_engine_that_dies_and_comes_back_is_waited_for(kit: Any, engine: Priv
         runner.insist("cleanup", uuids=[work.uuid], socket=engine.socket)
     assert engine.docker("ps", "-aq").stdout == b""
     assert engine.docker("volume", "ls", "-q").stdout == b""
+
+
+def hold(kit: Any, engine: PrivateEngine, step: str) -> tuple[Any, Any]:
+    """Bring an execution to a step and keep it there."""
+    point = STEPS[step]
+    runner = kit.runner(faults={point: {"action": "hang"}} if point else {})
+    lasting = "sleep 10; " if step in LASTING else ""
+    work = kit.work(f"echo new >new; {lasting}exit 3", socket=engine.socket)
+    runner.send(work)
+    runner.drive(work)
+    log = runner.root / "faults.log"
+    if point:
+        wait_until(lambda: log.exists() and log.read_text(), f"it hangs at {point}")
+    if lasting:
+        wait_until(lambda: work.starts() == 1, "the command runs")
+    if step == "exported":
+        runner.wait(work)
+    (runner.root / "faults.json").unlink(missing_ok=True)
+    return runner, work
+
+
+def drive_on(engine: PrivateEngine, runner: Any, work: Any) -> tuple[str, int]:
+    """End what holds it, drive it to its end and clean; return outcome and starts."""
+    end_processes(runner)
+    end = (outcome_of(runner.wait(work)), work.starts())
+    runner.insist("cleanup", uuids=[work.uuid], socket=engine.socket)
+    runner.stop()
+    return end
+
+
+@pytest.fixture(scope="module")
+def restarted(kit: Any, engine: PrivateEngine) -> dict[str, tuple[str, int]]:
+    """Hold an execution at every step, kill the engine and start it; outcome and starts of each."""
+    with ThreadPoolExecutor(4) as pool:
+        # What runs comes last, so that it still runs.
+        steps = sorted(STEPS, key=LASTING.__contains__)
+        held = list(pool.map(lambda step: hold(kit, engine, step), steps))
+        engine.kill()
+        engine.start()
+        ends = dict(zip(steps, pool.map(lambda item: drive_on(engine, *item), held), strict=True))
+    assert engine.docker("ps", "-aq").stdout == b""
+    return ends
+
+
+@pytest.mark.parametrize("step", STEPS)
+def test_an_engine_that_restarts_at_a_step_costs_at_most_what_runs(
+    engine: PrivateEngine, restarted: dict[str, tuple[str, int]], step: str
+) -> None:
+    outcomes = RESTARTS["with live restore" if engine.live_restore else "engine restart"]
+    assert restarted[step] == (outcomes.get(step, WHOLE), 1)
+
+
+@pytest.mark.parametrize("trouble", ["driven again", "cancelled", "its driver goes on"])
+def test_a_start_that_the_engine_has_forgotten_is_not_sent_again(
+    kit: Any, engine: PrivateEngine, trouble: str
+) -> None:
+    """The engine holds that it was never started, while the command runs and nobody can end it."""
+    goes_on = trouble == "its driver goes on"
+    runner = kit.runner(faults={} if goes_on else {"start.after": {"action": "hang"}})
+    work = kit.work("echo new >new; sleep 6; exit 3", socket=engine.socket)
+    runner.send(work)
+    runner.drive(work)
+    wait_until(lambda: work.starts() == 1, "the command runs")
+    if goes_on:
+        runner.until(work, "started")
+    container = engine.docker("inspect", "-f", "{{.Id}}", work.name).stdout.decode().strip()
+    (runner.root / "faults.json").unlink(missing_ok=True)
+    engine.kill()
+    engine.forget(container)
+    engine.start()
+    state = engine.docker("inspect", "-f", "{{.State.Status}}", container).stdout.decode().strip()
+    assert state == "created"
+    if trouble == "cancelled":
+        runner.insist("cancel", uuids=[work.uuid], socket=engine.socket)
+    if not goes_on:
+        end_processes(runner)
+    assert outcome_of(runner.wait(work)) == WHOLE
+    assert work.starts() == 1
+    runner.insist("cleanup", uuids=[work.uuid], socket=engine.socket)
+    runner.stop()

@@ -10,7 +10,7 @@ from engine import Engine, message_of, patiently
 from errors import CancelledError, DamagedError, GapError, StepFailedError
 from export import Export
 from faults import around, load
-from handover import Handover
+from handover import TOKEN, Handover
 from images import ImageTrees
 from receipts import Execution, is_ended, now_ms
 from staging import Staging
@@ -179,7 +179,7 @@ class Driver:
         )
         if latest["kind"] == "cancel_requested":
             raise CancelledError("start")
-        if self.was_never_started(container):
+        if self.was_never_started(container) and not (known and self.has_begun(container)):
             if known and self.execution.find("cancel_requested"):
                 self.fence(container)
             else:
@@ -192,7 +192,9 @@ class Driver:
             status, document = self.engine.call(
                 "POST", "/containers/%s/start" % container, timeout=300
             )
-        if status not in (204, 304) and self.was_never_started(container):
+        if status in (204, 304) or not self.was_never_started(container):
+            return
+        if not self.has_begun(container):
             raise StepFailedError("start", "engine_refused", str(message_of(document)))
 
     def fence(self, container):
@@ -203,9 +205,17 @@ class Driver:
             raise CancelledError("start")
 
     def was_never_started(self, container):
-        """Say whether the engine proves that the container was never started (X5)."""
+        """Say whether the engine holds that the container was never started (X5)."""
         state = self.state_of(container)
         return state["Status"] == "created" and state["StartedAt"].startswith(ZERO_TIME)
+
+    def has_begun(self, container):
+        """Say whether its supervisor was there: an engine that dies may forget a start.
+
+        The token that a cancellation puts there is not empty.
+        """
+        token = self.engine.stat(container, TOKEN)
+        return token is not None and token["size"] == 0
 
     def state_of(self, container):
         """Return the engine's state of a container; GapError when it is gone."""

@@ -7,11 +7,12 @@ import time
 from engine import patiently
 from errors import GapError
 from faults import around
-from handover import HANDED_OVER
+from handover import HANDED_OVER, RECORD
 
 CANCEL_PAUSE_S = 2.0
 QUIET_PAUSE_S = 5.0
 """How often a driver looks for a cancellation."""
+FORGOTTEN_PAUSE_S = 1.0
 
 
 class Ending:
@@ -69,6 +70,9 @@ class Ending:
         forced = quick = False
         while True:
             state = patiently(lambda: self.state_of(container))
+            if state["Status"] == "created":
+                self.wait_for_record(container)
+                return state, forced
             if not state["Running"]:
                 return state, forced
             if quick:
@@ -82,6 +86,18 @@ class Ending:
             left = max(self.limit - began, 1.0)
             self.engine.wait_end(container, left, lambda: self.look_for_cancel(container))
             quick = time.monotonic() - began < 0.05
+
+    def wait_for_record(self, container):
+        """Wait for the end of a command that the engine does not know to run.
+
+        One that dies just when a container has come up holds afterwards that it was never
+        started, and neither sees nor ends it (20.10). Its supervisor ends it at its limit.
+        """
+        while patiently(lambda: self.engine.stat(container, RECORD)) is None:
+            self.look_for_cancel(container)
+            if time.monotonic() > self.limit:
+                raise GapError("the engine forgot that it started this, and there is no record")
+            time.sleep(FORGOTTEN_PAUSE_S)
 
     def state_of(self, container):
         """Return the engine's state of a container; GapError when it is gone."""

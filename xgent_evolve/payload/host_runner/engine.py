@@ -132,15 +132,21 @@ class Engine:
         finally:
             connection.close()
 
-    def resolve(self, container, path):
-        """Return the real path in the container of a path that may be a link."""
+    def stat(self, container, path):
+        """Return what the engine says of a path in a container, or None when it is absent."""
         with self.open("HEAD", archive_address(container, path)) as response:
             read_body(response)
-            stat = response.getheader("X-Docker-Container-Path-Stat")
-            if response.status != 200 or not stat:
-                return path
-        target = json.loads(base64.b64decode(stat).decode("utf-8"))["linkTarget"]
-        return target or path
+            found = response.getheader("X-Docker-Container-Path-Stat")
+        if response.status == 404:
+            return None
+        if response.status != 200 or not found:
+            raise EngineAwayError("look at %s: status %d" % (path, response.status))
+        return json.loads(base64.b64decode(found).decode("utf-8"))
+
+    def resolve(self, container, path):
+        """Return the real path in the container of a path that may be a link."""
+        found = self.stat(container, path)
+        return found and found["linkTarget"] or path
 
     def put_archive(self, container, path, stream):
         """Unpack the tar in `stream` below `path`."""

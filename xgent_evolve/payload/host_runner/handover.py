@@ -19,6 +19,8 @@ from faults import around
 from trees import Node, part_opener
 
 CONTROL = "/xgent/ctl"
+TOKEN = CONTROL + "/token"
+RECORD = CONTROL + "/record"
 PLACE = "/xgent/handover"
 LARGEST_BYTES = 64 << 20
 """What is taken; more is left to the archive."""

@@ -6,7 +6,7 @@ import tempfile
 
 from durable import canonical, open_durable, path_bytes, path_text, write_durable
 from faults import around, supervisor_fault
-from handover import CONTROL
+from handover import CONTROL, TOKEN
 from images import ImageTrees
 from repository import repository_nodes
 from trees import (
@@ -74,7 +74,7 @@ class Staging:
 
     def take_token(self):
         """Take the token that the supervisor must take before the command; then it runs none."""
-        name = (CONTROL.strip("/") + "/token").encode("ascii")
+        name = TOKEN.strip("/").encode("ascii")
         self.put([(b"", {name: bytes_node(b"cancelled\n")}, None)])
 
     def input_nodes(self):
