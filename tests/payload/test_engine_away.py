@@ -64,10 +64,9 @@ class PrivateEngine:
         self.process.wait()
         # Its containerd dies with it. Until init has reaped that, a new engine believes it alive.
         path = self.directory / "exec" / "containerd" / "containerd.pid"
-        with contextlib.suppress(FileNotFoundError):
-            state = Path(f"/proc/{path.read_text()}/stat").read_text().rpartition(")")[2].split()[0]
-            if state in "ZX":
-                path.unlink()
+        pid = path.read_text() if path.exists() else "none"
+        wait_until(lambda: state_of(pid) in "ZX", "its containerd is dead")
+        path.unlink(missing_ok=True)
 
     def forget(self, container: str) -> None:
         """Leave it, dead, as it is when it dies just after a container has come up.
@@ -103,6 +102,14 @@ class PrivateEngine:
                 if f"{self.directory}/exec".encode() in path.read_bytes():
                     found.append(int(path.parent.name))
         return found
+
+
+def state_of(pid: str) -> str:
+    """Return the letter of a process's state; X when there is none."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+    except OSError:
+        return "X"
 
 
 @pytest.fixture(scope="module")
@@ -231,7 +238,7 @@ def test_a_start_that_the_engine_has_forgotten_is_not_sent_again(
     """The engine holds that it was never started, while the command runs and nobody can end it."""
     goes_on = trouble == "its driver goes on"
     runner = kit.runner(faults={} if goes_on else {"start.after": {"action": "hang"}})
-    work = kit.work("echo new >new; sleep 6; exit 3", socket=engine.socket)
+    work = kit.work("echo new >new; sleep 4; exit 3", socket=engine.socket)
     runner.send(work)
     runner.drive(work)
     wait_until(lambda: work.starts() == 1, "the command runs")
