@@ -28,7 +28,7 @@ def test_every_key_is_documented_with_its_treatment() -> None:
 def test_the_values_that_ask_for_nothing_are_documented() -> None:
     for field in FIELDS:
         if field.treatment == "refused":
-            written = [f"`{shown(value)}`" for value in field.harmless]
+            written = [f"`{shown(value)}`" for value in (*field.harmless, *field.permitting)]
             assert re.findall(r"`[^`]+`", ROWS[field.path][1]) == written, field.path
 
 

@@ -14,13 +14,16 @@ from xgent_evolve.measure.compare import compare
 from xgent_evolve.measure.comparison import Comparison
 from xgent_evolve.measure.interaction import Crossing, Interaction, interact
 from xgent_evolve.measure.outcomes import Row
+from xgent_evolve.remote.report import HostState
 from xgent_evolve.report.inputs import (
     DIFF_CHARACTERS,
     Attempt,
     AttemptKind,
     Candidate,
+    CaseLimits,
     Confirmed,
     Digests,
+    Environment,
     Gap,
     Report,
     Search,
@@ -51,6 +54,7 @@ def comparison_report(run: Run, rows: Sequence[Row]) -> Report:
         study=study_of(protocol),
         digests=digests_of(protocol),
         attempts=trial_attempts(run.attempts),
+        environment=environment_of(run),
         comparison=compared(protocol, rows, spec.candidate_condition or ""),
         secondary=[compared(protocol, rows, other) for other in others],
         interaction=interaction_of(protocol, rows),
@@ -69,6 +73,7 @@ def search_report(run: Run, result: SearchResult) -> Report:
         study=study_of(protocol),
         digests=replace(digests, conditions=(*digests.conditions, *measured)),
         attempts=trial_attempts(run.attempts),
+        environment=environment_of(run),
         comparison=confirmation.comparison,
         search=Search(
             strategy="hillclimb" if spec.optimizer is None else spec.optimizer.strategy,
@@ -128,6 +133,7 @@ def smoke_report(run: Run, checks: Sequence[CaseCheck]) -> Report:
         study=study_of(run.protocol),
         digests=digests_of(run.protocol),
         attempts=trial_attempts(run.attempts),
+        environment=environment_of(run),
         smoke=[
             SmokeCase(
                 case=check.case,
@@ -179,6 +185,33 @@ def digests_of(protocol: Protocol) -> Digests:
         cases=tuple((item.id, digest_json(item.document())) for item in protocol.cases),
         payload=digest_json(protocol.payload),
         code=digest_json(protocol.code),
+    )
+
+
+def environment_of(run: Run) -> Environment | None:
+    """Return what the trials ran on and within; None when no host was visited."""
+    preflight, protocol = run.ledger.preflight, run.protocol
+    if preflight is None:
+        return None
+    host = HostState.model_validate_json(run.rundir.blobs.get(preflight.facts))
+    return Environment(
+        architecture=host.architecture,
+        engine=host.engine.version,
+        security=tuple(host.engine.security),
+        codex=protocol.spec.runtime.codex.version,
+        manifest_sha256=preflight.tool_manifest_sha256,
+        limits=tuple(
+            CaseLimits(
+                case=case.id,
+                platform=case.platform,
+                image=case.image,
+                cpus=float(frozen.limits.cpus),
+                memory_mb=frozen.limits.memory_mb,
+                agent_timeout_s=frozen.limits.agent_timeout_s,
+                grade_timeout_s=frozen.limits.grade_timeout_s,
+            )
+            for case, frozen in zip(protocol.spec.cases, protocol.cases, strict=True)
+        ),
     )
 
 

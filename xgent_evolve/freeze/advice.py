@@ -6,6 +6,7 @@ it becomes when the caller wants none.
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import Final
@@ -26,11 +27,13 @@ STRICT: Final = {
     "W_AGENTS_IMPORT": "E_AGENTS_IMPORT",
     "W_AGENTS_NESTED": "E_AGENTS_NESTED",
     "W_AGENTS_TRUNCATED": "E_AGENTS_TRUNCATED",
+    "W_HIDDEN_EDIT": "E_HIDDEN_EDIT",
     "W_SKILL_DESCRIPTION_LENGTH": "E_SKILL_DESCRIPTION_LENGTH",
     "W_SKILL_LINKED": "E_SKILL_LINKED",
     "W_SKILL_NAME": "E_SKILL_NAME",
     "W_TASK_IMAGE": "E_TASK_IMAGE",
     "W_TASK_LIMIT": "E_TASK_LIMIT",
+    "W_TASK_NETWORK": "E_TASK_NETWORK",
     "W_TASK_UNCHECKED": "E_TASK_UNCHECKED",
     "W_TASK_UNKNOWN_KEY": "E_TASK_UNKNOWN_KEY",
 }
@@ -40,6 +43,7 @@ STRICT: Final = {
 def study_warnings(loaded: LoadedSpec, protocol: Protocol, blobs: Blobs) -> tuple[Fault, ...]:
     """Return every warning about a study, each once: skills, AGENTS.md text, tasks. Pure."""
     found = [
+        *_hidden_edits(loaded, protocol),
         *_skills(loaded, protocol, blobs),
         *agents_warnings(loaded, protocol, blobs),
         *_tasks(loaded, protocol, blobs),
@@ -51,6 +55,27 @@ def require_no_warnings(warnings: Iterable[Fault]) -> None:
     """Raise SpecError (exit 2) with every warning as an error, when there is one."""
     if faults := tuple(replace(item, code=STRICT[item.code]) for item in warnings):
         raise SpecError(faults)
+
+
+def _hidden_edits(loaded: LoadedSpec, protocol: Protocol) -> Iterator[Fault]:
+    repo = loaded.resolve(loaded.spec.target.repo)
+    for path in protocol.source.hidden:
+        yield Fault(
+            code="W_HIDDEN_EDIT",
+            message="the file differs from the base commit, and Git was told not to look at it",
+            where=f"{repo}/{path}",
+            expected="a change that `git status` shows",
+            found="skip-worktree or assume-unchanged; the bytes on disk are frozen",
+            fix="nothing if you mean that edit; else restore the file with: "
+            + " && ".join(
+                f"git {command} -- {shlex.quote(path)}"
+                for command in (
+                    "update-index --no-skip-worktree",
+                    "update-index --no-assume-unchanged",
+                    "checkout",
+                )
+            ),
+        )
 
 
 def _skills(loaded: LoadedSpec, protocol: Protocol, blobs: Blobs) -> Iterator[Fault]:

@@ -14,6 +14,7 @@ from typing import NamedTuple
 from xgent_evolve.redact import printable
 from xgent_evolve.report.access import find_part, part, string
 from xgent_evolve.report.document import Document
+from xgent_evolve.report.environment import environment_section
 from xgent_evolve.report.evidence import AttemptEvidence
 from xgent_evolve.report.evidence_html import attempts_html, evidence_html
 from xgent_evolve.report.markdown_html import inline_html, tables_html
@@ -74,6 +75,7 @@ def report_html(document: Document, evidence: Sequence[AttemptEvidence] = ()) ->
         _section("candidates", candidate_section(document)),
         Section("attempts", "Attempts", attempts_html(document, evidence), folded=True),
         Section("evidence", "Evidence", shown and f"<p>{escape(EVIDENCE_NOTE)}</p>\n{shown}"),
+        _section("environment", environment_section(document), folded=True),
         _section("frozen", digest_section(document), folded=True),
     ]
     kept = [section for section in sections if section.body]

@@ -193,6 +193,37 @@ class Confirmed:
 
 
 @dataclass(frozen=True, slots=True)
+class CaseLimits:
+    """What every execution of one case could use; nothing limits its disk."""
+
+    case: str
+    platform: str
+    """Of the image; the executor's architecture is recorded apart (requirement E1)."""
+    image: str
+    """By digest or id."""
+    cpus: float
+    memory_mb: int
+    agent_timeout_s: int
+    grade_timeout_s: int
+
+
+@dataclass(frozen=True, slots=True)
+class Environment:
+    """What the trials ran on, as the first visit of the host recorded it."""
+
+    architecture: str
+    engine: str
+    """Its version."""
+    security: tuple[str, ...]
+    """How the engine confines containers."""
+    codex: str
+    """Version."""
+    manifest_sha256: str
+    """Of the verified Codex install."""
+    limits: tuple[CaseLimits, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Report:
     """All that a report is made of."""
 
@@ -213,5 +244,7 @@ class Report:
     confirmation: Confirmed = Confirmed("not_run")
     auxiliary: Auxiliary | None = None
     """None when no auxiliary scorer is in use."""
+    environment: Environment | None = None
+    """None when no host was visited."""
     gaps: Sequence[Gap] = ()
     """Further evidence gaps, such as executions that are not resolved."""

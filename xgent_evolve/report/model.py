@@ -11,6 +11,7 @@ from collections.abc import Iterator, Sequence
 from xgent_evolve.measure.comparison import Comparison, GuardrailResult, Interval, Missing
 from xgent_evolve.measure.interaction import Interaction
 from xgent_evolve.report.document import Document, JsonValue, clean, json_bytes, number
+from xgent_evolve.report.environment import environment_document
 from xgent_evolve.report.inputs import Attempt, Digests, Gap, Report, SmokeCase, SmokeStep
 from xgent_evolve.report.lineage import confirmation_document, search_document
 from xgent_evolve.report.resources import counts, resources, tokens_document, usage_known
@@ -55,6 +56,7 @@ def report_document(report: Report) -> Document:
         "counts": counts(attempts),
         "resources": resources(attempts, report.auxiliary),
         "attempts": [_attempt(attempt) for attempt in attempts],
+        "environment": environment_document(report.environment),
         "digests": _digests(report.digests),
     }
 

@@ -20,6 +20,7 @@ from xgent_evolve.report.access import (
     words,
 )
 from xgent_evolve.report.document import Document
+from xgent_evolve.report.environment import environment_section
 from xgent_evolve.report.plots import difference_bars, interval_plot
 from xgent_evolve.report.search_sections import candidate_section, search_section
 from xgent_evolve.report.sections import (
@@ -59,6 +60,7 @@ def report_text(document: Document) -> str:
         *resource_section(document),
         *candidate_section(document),
         *attempt_section(document),
+        *environment_section(document),
         *digest_section(document),
     ]
     return "\n".join(lines).rstrip("\n") + "\n"

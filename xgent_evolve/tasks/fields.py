@@ -25,6 +25,8 @@ class Field(NamedTuple):
     check: Check
     harmless: tuple[object, ...] = ()
     """Of a refused key: the values that ask for nothing."""
+    permitting: tuple[object, ...] = ()
+    """Of a refused key: the values that permit a network without naming what is needed of it."""
 
 
 TABLES = ("task", "agent", "verifier", "solution", "environment")
@@ -33,6 +35,10 @@ TABLES = ("task", "agent", "verifier", "solution", "environment")
 
 def _refused(path: str, *harmless: object) -> Field:
     return Field(path, "refused", checks.anything, harmless)
+
+
+def _network(path: str, without: object, permitting: object) -> Field:
+    return Field(path, "refused", checks.anything, (without,), (permitting,))
 
 
 FIELDS = (
@@ -50,12 +56,12 @@ FIELDS = (
     Field("task.keywords", "recorded", checks.texts),
     Field("agent.timeout_sec", "honoured", checks.seconds),
     _refused("agent.user"),
-    _refused("agent.network_mode", "no-network"),
+    _network("agent.network_mode", "no-network", "public"),
     _refused("agent.allowed_hosts", []),
     Field("verifier.timeout_sec", "honoured", checks.seconds),
     Field("verifier.env", "honoured", checks.environment),
     _refused("verifier.user", "root", 0),
-    _refused("verifier.network_mode", "no-network"),
+    _network("verifier.network_mode", "no-network", "public"),
     _refused("verifier.allowed_hosts", []),
     _refused("verifier.environment_mode", "shared"),
     _refused("verifier.environment"),
@@ -77,9 +83,9 @@ FIELDS = (
     _refused("environment.mcp_servers", []),
     _refused("environment.skills_dir"),
     _refused("environment.healthcheck"),
-    _refused("environment.network_mode", "no-network"),
+    _network("environment.network_mode", "no-network", "public"),
     _refused("environment.allowed_hosts", []),
-    _refused("environment.allow_internet", False),
+    _network("environment.allow_internet", False, True),
 )
 """Every key, in the order of Harbor's documentation."""
 
@@ -96,4 +102,13 @@ def siblings(prefix: str) -> list[str]:
 
 def asks_for_nothing(field: Field, value: object) -> bool:
     """Say whether a refused key has one of its harmless values; True is not 1 here."""
-    return any(type(item) is type(value) and item == value for item in field.harmless)
+    return _is_one_of(value, field.harmless)
+
+
+def permits_network(field: Field, value: object) -> bool:
+    """Say whether a value permits a network, which a task gets from Harbor unasked too."""
+    return _is_one_of(value, field.permitting)
+
+
+def _is_one_of(value: object, items: tuple[object, ...]) -> bool:
+    return any(type(item) is type(value) and item == value for item in items)

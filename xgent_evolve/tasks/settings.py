@@ -12,7 +12,14 @@ from typing import cast
 
 from xgent_evolve.errors import Fault
 from xgent_evolve.tasks.checks import Wrong
-from xgent_evolve.tasks.fields import BY_PATH, TABLES, Field, asks_for_nothing, siblings
+from xgent_evolve.tasks.fields import (
+    BY_PATH,
+    TABLES,
+    Field,
+    asks_for_nothing,
+    permits_network,
+    siblings,
+)
 from xgent_evolve.tasks.findings import Findings, shown
 from xgent_evolve.tasks.places import key_lines, line_of
 
@@ -153,7 +160,9 @@ class _Reader:
 
     def _take(self, known: Field, value: object) -> None:
         if known.treatment == "refused":
-            if not asks_for_nothing(known, value):
+            if permits_network(known, value):
+                self._tell_network(known, value)
+            elif not asks_for_nothing(known, value):
                 self._refuse(known, value)
             return
         try:
@@ -192,6 +201,13 @@ class _Reader:
             found=shown(value),
             fix="use another task; docs/tasks.md lists what is honoured",
         )
+
+    def _tell_network(self, known: Field, value: object) -> None:
+        message = (
+            f"{known.path} is {shown(value)}, but neither the agent's shell nor the verifier has a"
+            " network here; the check of the task shows whether it can be solved without"
+        )
+        self.findings.warn("W_TASK_NETWORK", message, self._where(known.path))
 
     def _wrong(self, path: str, value: object, wrong: Wrong) -> None:
         message = {

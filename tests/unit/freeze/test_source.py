@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import os
 import socket
+import subprocess
 import threading
 
 import pytest
 
 from xgent_evolve.canonical import path_bytes
 from xgent_evolve.errors import AuthorityError, DriftError, InvalidError, RefusedError
+from xgent_evolve.freeze.advice import study_warnings
+from xgent_evolve.freeze.build import build_protocol
 from xgent_evolve.freeze.disk import DiskReader, OpenFile, require_unchanged
 from xgent_evolve.freeze.git import Repository
 from xgent_evolve.freeze.source import freeze_source
@@ -266,6 +269,28 @@ def test_an_edit_in_a_file_that_git_was_told_to_ignore_counts(study):
     _, contents = freeze(study)
     assert contents["src/main.py"] == b"edited\n"
     assert contents["src/run.sh"] == b"edited too\n"
+
+
+def test_an_edit_that_git_hides_is_told_with_the_way_back(study):
+    study.git("update-index", "--skip-worktree", "src/main.py")
+    study.git("update-index", "--assume-unchanged", "src/run.sh")
+    assert warnings(study) == [], "being marked is not being edited"
+    study.write("src/main.py", "edited\n")
+    study.write("src/run.sh", "edited too\n")
+    found = warnings(study)
+    assert [item.code for item in found] == ["W_HIDDEN_EDIT"] * 2
+    assert [item.where for item in found] == [
+        f"{study.repo}/src/{n}" for n in ("main.py", "run.sh")
+    ]
+    for item in found:
+        command = item.fix.partition("with: ")[2]
+        subprocess.run(["sh", "-c", command], cwd=study.repo, check=True, capture_output=True)
+    assert warnings(study) == []
+
+
+def warnings(study):
+    loaded, blobs = study.load(), MemoryBlobs()
+    return list(study_warnings(loaded, build_protocol(loaded, blobs), blobs))
 
 
 @pytest.mark.parametrize(

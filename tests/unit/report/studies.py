@@ -10,7 +10,9 @@ from xgent_evolve.measure.interaction import Crossing, interact
 from xgent_evolve.measure.outcomes import Outcome, Row, Scored, Unscored
 from xgent_evolve.report.inputs import (
     Attempt,
+    CaseLimits,
     Digests,
+    Environment,
     Gap,
     Report,
     SmokeCase,
@@ -94,7 +96,14 @@ def compared(found: list[Row], guardrails: tuple[Guardrail, ...] = (CONTRACT,)) 
         measurement=MEASUREMENT,
         guardrails=guardrails,
     )
-    return Report(study("compare"), digests(), attempts(found), comparison)
+    return Report(
+        study("compare"), digests(), attempts(found), comparison, environment=environment()
+    )
+
+
+def environment() -> Environment:
+    limits = CaseLimits("first", "linux/amd64", "sha256:" + "1" * 64, 1.5, 2048, 600, 120)
+    return Environment("x86_64", "20.10.24", ("name=seccomp",), "0.162.1", "2" * 64, (limits,))
 
 
 def kept() -> Report:

@@ -158,10 +158,10 @@ def test_both_spellings_of_memory_have_one_meaning() -> None:
         ('os = "windows"', "E_SPEC_TASK_FEATURE"),
         ('tpu = {type = "v5"}', "E_SPEC_TASK_FEATURE"),
         ('skills_dir = "/skills"', "E_SPEC_TASK_FEATURE"),
-        ('network_mode = "public"', "E_SPEC_TASK_FEATURE"),
+        ('network_mode = "bridge"', "E_SPEC_TASK_FEATURE"),
         ('network_mode = "allowlist"', "E_SPEC_TASK_FEATURE"),
         ('allowed_hosts = ["a.example"]', "E_SPEC_TASK_FEATURE"),
-        ("allow_internet = true", "E_SPEC_TASK_FEATURE"),
+        ("allow_internet = 1", "E_SPEC_TASK_FEATURE"),
         ('healthcheck = {command = "true"}', "E_SPEC_TASK_FEATURE"),
         ('mcp_servers = [{name = "x"}]', "E_SPEC_TASK_FEATURE"),
     ],
@@ -277,12 +277,29 @@ def test_files_of_the_folder_ask_for_features_too(
     assert feature is None or feature in found[0].message
 
 
+@pytest.mark.parametrize(
+    ("table", "line"),
+    [
+        ("agent", 'network_mode = "public"'),
+        ("verifier", 'network_mode = "public"'),
+        ("environment", 'network_mode = "public"'),
+        ("environment", "allow_internet = true"),
+    ],
+)
+def test_a_network_that_is_permitted_is_a_warning_and_no_fault(table: str, line: str) -> None:
+    _, findings = read(f"[{table}]\n{line}\n".encode())
+    assert findings.faults == []
+    [warning] = findings.warnings
+    assert warning.code == "W_TASK_NETWORK"
+    assert warning.where == f"task.toml:2: {table}.{line.partition(' ')[0]}"
+
+
 REAL = {
     "acp_smoke": ["a compose file"],
     "demo_task": [],
     "hello-world-task": [],
     "multi-reward": [],
-    "multi-step": ["environment.allow_internet", "steps", "steps"],
+    "multi-step": ["steps", "steps"],
     "nanofirm-task": [],
     "simple-task": [],
     "skills-task": ["environment.skills_dir"],
@@ -299,7 +316,8 @@ def test_each_real_task_has_its_stated_outcome(inputs: Path) -> None:
         found = [*findings.faults, *folder_faults(paths, settings, task.name)]
         features = [fault.message.split(" asks for ")[1].split(", which")[0] for fault in found]
         assert features == REAL[task.name], task.name
-        assert findings.warnings == [], task.name
+        told = [warning.code for warning in findings.warnings]
+        assert told == ["W_TASK_NETWORK"] * (task.name == "multi-step"), task.name
 
 
 @pytest.mark.parametrize(
