@@ -161,16 +161,20 @@ class Study:
     def command(self, *arguments: str | Path) -> list[str]:
         return [sys.executable, "-m", "xgent_evolve", *map(str, arguments)]
 
+    def all_variables(self) -> dict[str, str]:
+        """Return the environment of the command line."""
+        return {
+            **os.environ,
+            KEY_VARIABLE: self.key,
+            "XDG_CACHE_HOME": str(self.cache),
+            **self.environment,
+        }
+
     def call(self, *arguments: str | Path, check: int | None = 0) -> subprocess.CompletedProcess:
         """Run the command line to its end."""
         done = subprocess.run(
             self.command(*arguments),
-            env={
-                **os.environ,
-                KEY_VARIABLE: self.key,
-                "XDG_CACHE_HOME": str(self.cache),
-                **self.environment,
-            },
+            env=self.all_variables(),
             capture_output=True,
             text=True,
             timeout=280,

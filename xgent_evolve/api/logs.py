@@ -21,7 +21,7 @@ from xgent_evolve.execution.facts import Intent, Ledger
 from xgent_evolve.freeze.protocol import Protocol
 from xgent_evolve.harbor.artifacts import StoredFile
 from xgent_evolve.harbor.outcome import file_content
-from xgent_evolve.remote.host import Tail
+from xgent_evolve.remote.host import Host, Tail
 from xgent_evolve.store.rundir import RunDir
 
 type Stream = Literal["stdout", "stderr"]
@@ -60,12 +60,25 @@ def logs(rundir_path: Path, which: str, stream: Stream, *, live: bool = False) -
     """
     rundir, protocol = open_rundir(rundir_path)
     ledger = read_ledger(rundir, protocol)
+    chosen = choose(ledger, rundir, which)
+    missing = [intent for intent in chosen if intent.uuid not in ledger.captured]
+    asked: dict[str, Tail] = {}
+    if live and missing:
+        work = _ask_host(rundir, protocol, ledger, missing, stream)
+        asked = run_interruptible(work, next_step="ask again")
+    return [log_of(rundir, ledger, intent, stream, asked.get(intent.uuid)) for intent in chosen]
+
+
+def choose(
+    ledger: Ledger, rundir: RunDir, which: str, *, may_be_none: bool = False
+) -> list[Intent]:
+    """Return the executions whose UUID or slot begins with `which`; raises E_LOGS as `logs`."""
     chosen = [
         intent
         for intent in ledger.intents.values()
         if intent.uuid.startswith(which) or intent.slot.startswith(which)
     ]
-    if not chosen:
+    if not chosen and not may_be_none:
         raise InvalidError(
             "no execution of that name was registered",
             code="E_LOGS",
@@ -74,15 +87,13 @@ def logs(rundir_path: Path, which: str, stream: Stream, *, live: bool = False) -
             found=which,
             fix=f"xgent-evolve status --run {rundir.path} lists them",
         )
-    missing = [intent for intent in chosen if intent.uuid not in ledger.captured]
-    asked: dict[str, Tail] = {}
-    if live and missing:
-        work = _ask_host(rundir, protocol, ledger, missing, stream)
-        asked = run_interruptible(work, next_step="ask again")
-    return [_log(rundir, ledger, intent, stream, asked.get(intent.uuid)) for intent in chosen]
+    return chosen
 
 
-def _log(rundir: RunDir, ledger: Ledger, intent: Intent, stream: Stream, tail: Tail | None) -> Log:
+def log_of(
+    rundir: RunDir, ledger: Ledger, intent: Intent, stream: Stream, tail: Tail | None
+) -> Log:
+    """Return the log of one execution; `tail` is what its host showed, when it was asked."""
     captured = ledger.captured.get(intent.uuid)
     if captured is None:
         if tail is None:
@@ -103,19 +114,31 @@ async def _ask_host(
     rundir: RunDir, protocol: Protocol, ledger: Ledger, missing: list[Intent], stream: Stream
 ) -> dict[str, Tail]:
     host = host_of(protocol, rundir, Silent(), recovery_window_s=0)
-    credential = credentials_of(protocol, None).find()
-    socket = recorded_socket(rundir, ledger)
     try:
-        return {
-            intent.uuid: await host.tail(
-                intent.uuid,
-                stream,
-                LIVE_BYTES,
-                socket,
-                credential=credential.content,
-                credential_file=credential.host_file,
-            )
-            for intent in missing
-        }
+        return await tails(host, rundir, protocol, ledger, missing, stream)
     finally:
         await host.close()
+
+
+async def tails(
+    host: Host,
+    rundir: RunDir,
+    protocol: Protocol,
+    ledger: Ledger,
+    missing: list[Intent],
+    stream: Stream,
+) -> dict[str, Tail]:
+    """Return what each of the executions has printed so far, by UUID."""
+    credential = credentials_of(protocol, None).find()
+    socket = recorded_socket(rundir, ledger)
+    return {
+        intent.uuid: await host.tail(
+            intent.uuid,
+            stream,
+            LIVE_BYTES,
+            socket,
+            credential=credential.content,
+            credential_file=credential.host_file,
+        )
+        for intent in missing
+    }

@@ -6,7 +6,7 @@ from xgent_evolve.canonical import Json
 from xgent_evolve.engine.slots import AttemptRow, AttemptStatus, Slot
 from xgent_evolve.harbor.artifacts import Artifacts
 from xgent_evolve.harbor.causes import code_of
-from xgent_evolve.harbor.delivery import find_refusal
+from xgent_evolve.harbor.delivery import find_hooks, find_refusal
 from xgent_evolve.harbor.events import json_lines
 from xgent_evolve.harbor.outcome import Broken, Done, Grade
 from xgent_evolve.measure.outcomes import Unscored
@@ -54,6 +54,7 @@ def attempt_row(
         duration_ms=artifacts.duration_ms(),
         usage=usage,
         redactions=artifacts.redactions,
+        hooks=() if delivery is None or case is None else find_hooks(delivery),
     )
 
 

@@ -59,3 +59,5 @@ class AttemptRow:
     usage: Usage | None
     redactions: int
     """How often a secret was replaced in what came back."""
+    hooks: tuple[str, ...] = ()
+    """Delivered files that a verifier may carry out without naming them."""

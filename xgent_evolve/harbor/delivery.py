@@ -11,7 +11,10 @@ from typing import Literal, NamedTuple
 from xgent_evolve.canonical import path_text
 from xgent_evolve.harbor.artifacts import Delivery
 from xgent_evolve.spec.cases import Case
-from xgent_evolve.spec.paths import covered
+from xgent_evolve.spec.paths import covered, last_name
+
+HOOKS = frozenset({"conftest.py", "sitecustomize.py", "usercustomize.py", "pytest.ini"})
+"""Files that Python or pytest carries out by itself where it starts or collects (PAT-08)."""
 
 
 class Refusal(NamedTuple):
@@ -34,3 +37,17 @@ def find_refusal(delivery: Delivery, case: Case) -> Refusal | None:
     if delivery.refused:
         return Refusal("delivery_too_large", tuple(item.path for item in delivery.refused))
     return None
+
+
+def find_hooks(delivery: Delivery) -> tuple[str, ...]:
+    """Return delivered files that a verifier may carry out without naming them.
+
+    They are delivered like any other file, since a task may be about them; a verifier that runs
+    its tests from the workspace runs them too.
+    """
+    return tuple(
+        change.path
+        for change in delivery.changes
+        if change.after is not None
+        and (last_name(change.path) in HOOKS or change.path.endswith(".pth"))
+    )

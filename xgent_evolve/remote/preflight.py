@@ -29,8 +29,8 @@ class Pinned(NamedTuple):
     """Directory below package/vendor."""
     integrity: str
     """SHA-512 of the archive, as npm writes it."""
-    manifest_sha256: str | None
-    """What the manifest of its unpacked files hashes to; None where nobody has unpacked it yet."""
+    manifest_sha256: str
+    """What the manifest of its unpacked files hashes to."""
 
 
 _PACKAGES = {
@@ -46,7 +46,7 @@ _PACKAGES = {
         "aarch64-unknown-linux-musl",
         "sha512-Ss7W/SrKtQFNaMtSojNoiykJgX+iDC8daM+YrcvgmJADtQPk0cd3w6Dna4CYH2CYvf9nQranj69fpcTz"
         "Z3sQIQ==",
-        None,
+        "6229a91d5a9110cf728cf4f9601b0d79252d827bae3bd3d919b3457600a382ff",
     ),
 }
 """By Codex version and the engine's architecture."""
@@ -148,8 +148,6 @@ class CodexInstall(NamedTuple):
     """Hash of the manifest of all its files."""
     binary_sha256: str
     """Hash of the program itself."""
-    pinned: bool
-    """Whether this version of xgent-evolve knows the manifest of the published package."""
 
 
 async def install_codex(host: Host, codex: Codex) -> CodexInstall:
@@ -186,7 +184,6 @@ async def install_codex(host: Host, codex: Codex) -> CodexInstall:
         directory=tool_tree(codex),
         manifest_sha256=str(manifest["manifest_sha256"]),
         binary_sha256=cast("dict[str, str]", manifest["files"])["bin/codex"],
-        pinned=pinned.manifest_sha256 is not None,
     )
 
 

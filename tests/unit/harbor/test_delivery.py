@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from xgent_evolve.harbor.artifacts import Delivery, RefusedFile
-from xgent_evolve.harbor.delivery import find_refusal
+from xgent_evolve.harbor.delivery import find_hooks, find_refusal
 from xgent_evolve.harbor.request import Change, FileFact
 from xgent_evolve.spec.cases import Case
 from xgent_evolve.spec.shape import fit
@@ -75,3 +75,12 @@ def test_a_file_that_is_too_large_is_refused_by_name() -> None:
 
 def test_an_empty_delivery_may_be_graded() -> None:
     assert find_refusal(delivery(), case("tests")) is None
+
+
+def test_what_a_test_runner_carries_out_by_itself_is_found_wherever_it_lies() -> None:
+    found = find_hooks(
+        delivery("src/conftest.py", "conftest.py.txt", "my_conftest.py", "a.pth", "pytest.ini")
+    )
+    assert found == ("src/conftest.py", "a.pth", "pytest.ini")
+    gone = Delivery(changes=[Change(path="conftest.py", before=FILE, after=None)], refused=[])
+    assert find_hooks(gone) == ()
