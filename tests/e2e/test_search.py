@@ -1,31 +1,166 @@
-"""A whole search on real parts: proposals by Codex, measurement, confirmation."""
+"""A whole search on real parts: proposals by Codex, measurement, confirmation, adoption."""
 
 from __future__ import annotations
 
+import hashlib
 import json
-from collections.abc import Callable
+import random
+import shutil
+import signal
+import subprocess
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from xgent_evolve.demo.search_study import CONVENTIONS, REPOSITORY, SKILL_ROOT
+from xgent_evolve.store.journal import Journal
+
 type Json = Any
+SKILL = f"{SKILL_ROOT}/SKILL.md"
 
 
 def report(run: Path) -> dict[str, Json]:
     return json.loads((run / "report.json").read_text())
 
 
+def facts(run: Path) -> list[dict[str, Json]]:
+    lines = (run / "journal.jsonl").read_bytes().splitlines()
+    return [json.loads(line)["fact"] for line in lines]
+
+
+def given_to_optimizers(run: Path, remote_root: Path) -> Iterator[tuple[str, bytes]]:
+    """Yield path and content of everything that was placed in an optimizer's container."""
+    stored = {
+        hashlib.sha256(content).hexdigest(): content
+        for content in (path.read_bytes() for path in (run / "blobs").glob("??/*"))
+    }
+    for fact in facts(run):
+        if fact["type"] != "intent" or fact["kind"] != "optimizer":
+            continue
+        request = json.loads(
+            (remote_root / "executions" / fact["uuid"] / "request.json").read_text()
+        )
+        for entry in [*request["inputs"], *request["workspace"]["entries"]]:
+            if entry["sha256"] is not None:
+                yield entry["path"], stored[entry["sha256"]]
+
+
 @pytest.mark.codex
-def test_a_search_finds_the_useful_change_and_refuses_the_harmful_one(
-    make_search_study: Callable[..., Any], containers: Callable[[Path], list[str]]
+@pytest.mark.timeout(900)
+def test_a_search_finds_the_useful_change_and_its_candidate_is_applied(
+    make_search_study: Callable[..., Any],
+    containers: Callable[[Path], list[str]],
+    remote_root: Path,
 ) -> None:
     study = make_search_study()
     run = study.directory / "run"
-    study.call("run", "--spec", study.spec, "--output", run)
+    done = study.call("run", "--spec", study.spec, "--output", run)
     document = report(run)
     harmful, useful = document["search"]["candidates"]
     assert (harmful["decision"], useful["decision"]) == ("discard", "keep")
+    assert (harmful["parent"], useful["parent"]) == ("baseline", "baseline")
+    assert "-## Meeting minutes" in harmful["diff"]
     assert document["search"]["best"] == "candidate-2"
     assert document["confirmation"]["status"] == "passed"
+    assert document["comparison"]["paired_groups"] == 8
+    assert "confirmed: candidate-2 is better than baseline" in done.stdout
+    assert document["counts"]["by_kind"]["optimizer"]["attempts"] == 2
+    assert document["resources"]["optimizer"]["tokens"]["input"] > 0
     assert containers(run) == []
+    # 12 cases under three texts, 8 under two, and two proposals.
+    assert len(study.model.requests_by_thread) == 12 * 3 + 8 * 2 + 2
+
+    # The optimizer saw search cases alone.
+    closed = [item.id for item in CONVENTIONS if item.split != "search"]
+    seen = dict(given_to_optimizers(run, remote_root))
+    assert any("results/search/release-plan/1/stdout.jsonl" in path for path in seen)
+    for path, content in seen.items():
+        assert not any(name in path for name in closed), path
+        assert not any(f"Topic: {name}".encode() in content for name in closed), path
+        assert b"reward=0" not in content, path  # a verifier
+        assert b"set -eu" not in content or path.endswith("supervisor.sh"), path
+        assert study.key.encode() not in content, path
+
+    verified = study.call("verify", "--run", run)
+    assert "verified: every number follows" in verified.stdout
+
+    repo = study.directory / "clone"
+    shutil.copytree(study.directory / "study" / REPOSITORY, repo, symlinks=True)
+    before = (repo / SKILL).read_bytes()
+    shown = study.call("apply", "--run", run, "--repo", repo, "--dry-run")
+    assert "+description: Conventions of the teams for the meeting minutes" in shown.stdout
+    assert (repo / SKILL).read_bytes() == before
+
+    edited = study.directory / "edited"
+    shutil.copytree(repo, edited, symlinks=True)
+    (edited / SKILL).write_bytes(before + b"A person's line.\n")
+    refused = study.call("apply", "--run", run, "--repo", edited, check=3)
+    assert "error[E_APPLY_CONFLICT]" in refused.stderr
+    assert (edited / SKILL).read_bytes() == before + b"A person's line.\n"
+
+    forged = study.directory / "forged"
+    shutil.copytree(run, forged, symlinks=True)
+    forge(forged)
+    refused = study.call("apply", "--run", forged, "--repo", repo, check=3)
+    assert "error[E_APPLY_EVIDENCE]" in refused.stderr
+    assert (repo / SKILL).read_bytes() == before
+
+    applied = study.call("apply", "--run", run, "--repo", repo)
+    assert "changed 1 file (confirmed)" in applied.stdout
+    after = (repo / SKILL).read_text()
+    assert "the vendor register" in after.splitlines()[2]
+    status = subprocess.run(
+        ["git", "-C", repo, "status", "--porcelain"], capture_output=True, text=True, check=True
+    )
+    assert status.stdout == f" M {SKILL}\n"
+    again = study.call("apply", "--run", run, "--repo", repo)
+    assert "nothing to do" in again.stdout
+
+
+def forge(run: Path) -> None:
+    """Let the facts say that the confirmation was opened for the harmful candidate."""
+    document = report(run)
+    known = facts(run)
+    opened = next(fact for fact in known if fact["type"] == "confirmation_opened")
+    opened["content"] = document["search"]["candidates"][0]["content"]
+    path = run / "journal.jsonl"
+    path.unlink()
+    with Journal.create(path) as journal:
+        for fact in known:
+            journal.append(fact)
+
+
+@pytest.mark.codex
+@pytest.mark.timeout(900)
+def test_a_search_that_is_killed_ten_times_ends_like_one_that_was_not(
+    make_search_study: Callable[..., Any],
+    containers: Callable[[Path], list[str]],
+    without_times: Callable[[Json], Json],
+) -> None:
+    study = make_search_study()
+    whole, killed = study.directory / "whole", study.directory / "killed"
+    study.call("run", "--spec", study.spec, "--output", whole)
+    calls = len(study.model.requests_by_thread)
+    moments = random.Random(20261201)
+    kills, arguments = 0, ["run", "--spec", study.spec, "--output", killed]
+    while kills < 10:
+        process = study.start(*arguments)
+        try:
+            # Later kills come later after the start, so that the run goes on between them.
+            process.wait(timeout=moments.uniform(1.0, 4.0 + kills))
+        except subprocess.TimeoutExpired:
+            process.send_signal(signal.SIGKILL)
+            process.wait(timeout=10)
+            kills += 1
+        else:
+            assert process.returncode == 0, study.story.read_text()
+            break
+        if (killed / "run.json").exists():
+            arguments = ["resume", "--run", killed]
+    study.call("resume", "--run", killed)
+    assert kills >= 5, "the run ended before it was killed often"
+    assert without_times(report(killed)) == without_times(report(whole))
+    assert len(study.model.requests_by_thread) - calls == calls, "every call was paid for once"
+    assert containers(killed) == []

@@ -1,24 +1,22 @@
 """Adopt what is confirmed, or an authorised correction of facts (requirements A4, J1 to J3).
 
-Confirmation is a study of its own on cases that selected nothing. This version measures and
-compares; it does not confirm, so no run has anything yet that apply may write, and it says why.
+A candidate is written when a search has confirmed it on cases that selected nothing; everything
+that says so is computed again first. Whatever else a run has found, apply writes nothing of it.
 """
 
 from __future__ import annotations
 
 import difflib
-import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import cast
 
 from xgent_evolve.adopt.correction import FILE, Correction, read_correction, require_sources
 from xgent_evolve.adopt.plan import Change, already_adopted, find_conflicts
 from xgent_evolve.adopt.transaction import adopt, require_free
 from xgent_evolve.adopt.worktree import WorkTree
+from xgent_evolve.api.candidate import confirmed_changes
 from xgent_evolve.api.session import open_rundir
-from xgent_evolve.canonical import Json
 from xgent_evolve.errors import AuthorityError, RefusedError, UnconfirmedError
 from xgent_evolve.freeze.git import Repository
 from xgent_evolve.freeze.protocol import Protocol
@@ -39,7 +37,7 @@ class Adoption:
     diff: str
     """Old and new text of the changed files, as a unified diff."""
     status: str
-    """`unverified` for a correction of facts."""
+    """`confirmed` for a candidate, `unverified` for a correction of facts."""
     written: bool
     """False for a dry run."""
 
@@ -54,27 +52,31 @@ def apply(path: Path, repo: Path, *, dry_run: bool = False) -> Adoption:
         RefusedError: E_NOT_A_RUN, E_RUN_UNFINISHED, E_CORRECTION_SOURCE, and those of
             `adopt.transaction.adopt`.
         UnconfirmedError: E_UNCONFIRMED: no candidate of the run is confirmed.
+        RefusedError: E_APPLY_EVIDENCE: what the run states does not follow from its evidence.
 
     """
     if (path / FILE).exists():
         return apply_correction(path, repo, dry_run=dry_run)
     rundir, protocol = open_rundir(path)
     require_finished(rundir)
-    require_authority(protocol, repo)
+    root = require_authority(protocol, repo)
     spec = protocol.spec
-    status = confirmation_status(rundir)
-    reason = {
-        "smoke": "a smoke run never qualifies anything",
-        "compare": "a comparison selects; only fresh executions on confirmation cases confirm",
-        "search": "the search has no confirmed candidate",
-    }[spec.mode]
-    raise UnconfirmedError(
-        f"no candidate of this run is confirmed: {reason}",
-        where=str(rundir.report_json_path),
-        expected="confirmation status passed",
-        found=f"confirmation status {status}",
-        fix="nothing was changed; confirm the candidate on cases of the split confirmation first",
-    )
+    if spec.mode != "search":
+        reason = {
+            "smoke": "a smoke run never qualifies anything",
+            "compare": "a comparison selects; only fresh executions on confirmation cases confirm",
+            "calibrate": "a calibration has no candidate",
+        }[spec.mode]
+        raise UnconfirmedError(
+            f"no candidate of this run is confirmed: {reason}",
+            where=str(rundir.report_json_path),
+            expected="a search with confirmation status passed",
+            found=f"mode {spec.mode}",
+            fix="nothing was changed; search for a candidate, which is confirmed at the end",
+        )
+    changes = confirmed_changes(rundir, protocol)
+    record = rundir.path / RECORD
+    return write(root, changes, rundir.blobs, record, "confirmed", dry_run=dry_run)
 
 
 def apply_correction(package: Path, repo: Path, *, dry_run: bool) -> Adoption:
@@ -84,13 +86,21 @@ def apply_correction(package: Path, repo: Path, *, dry_run: bool) -> Adoption:
     root = require_commit(repo, correction.base_commit)
     require_sources(correction)
     blobs = BlobStore(package / "blobs")
-    diff = "".join(diff_lines(correction.changes, blobs))
+    record = package / RECORD
+    return write(root, correction.changes, blobs, record, correction.status, dry_run=dry_run)
+
+
+def write(
+    root: Path, changes: list[Change], blobs: BlobStore, record: Path, status: str, *, dry_run: bool
+) -> Adoption:
+    """Write changes, or say what would be written; raises as `apply`."""
+    diff = "".join(diff_lines(changes, blobs))
     if dry_run:
-        changed, warnings = foresee(root, correction.changes), ()
+        changed, warnings = foresee(root, changes), ()
     else:
-        done = adopt(root, correction.changes, blobs.get, package / RECORD)
+        done = adopt(root, changes, blobs.get, record)
         changed, warnings = done.changed, done.warnings
-    return Adoption(changed, warnings, diff, correction.status, written=not dry_run)
+    return Adoption(changed, warnings, diff, status, written=not dry_run)
 
 
 def foresee(root: Path, changes: list[Change]) -> tuple[str, ...]:
@@ -143,8 +153,8 @@ def require_finished(rundir: RunDir) -> None:
         )
 
 
-def require_authority(protocol: Protocol, repo: Path) -> None:
-    """Require that the caller allowed this, in the JobSpec, for this repository."""
+def require_authority(protocol: Protocol, repo: Path) -> Path:
+    """Require that the caller allowed this, in the JobSpec; return the repository's top."""
     authority = protocol.spec.authority
     if not authority.allow_apply:
         raise AuthorityError(
@@ -154,7 +164,7 @@ def require_authority(protocol: Protocol, repo: Path) -> None:
             found="false",
             fix="nothing was changed; authority comes from the JobSpec of a new run",
         )
-    require_commit(repo, protocol.spec.target.base_commit)
+    return require_commit(repo, protocol.spec.target.base_commit)
 
 
 def require_commit(repo: Path, base: str) -> Path:
@@ -169,10 +179,3 @@ def require_commit(repo: Path, base: str) -> Path:
             fix="give the repository that the text was frozen from, or fetch that commit",
         )
     return repository.root
-
-
-def confirmation_status(rundir: RunDir) -> str:
-    """Return the confirmation status that the report states."""
-    document = cast("dict[str, Json]", json.loads(rundir.report_json_path.read_bytes()))
-    confirmation = document.get("confirmation")
-    return str(confirmation.get("status")) if isinstance(confirmation, dict) else "unknown"

@@ -13,18 +13,18 @@ from pathlib import Path
 from typing import cast
 
 from xgent_evolve.api.evidence import evidence_of
-from xgent_evolve.api.replay import replay
+from xgent_evolve.api.replay import Replay, replay
 from xgent_evolve.api.session import open_rundir, read_ledger
 from xgent_evolve.canonical import Json, canonical_bytes, digest_bytes
 from xgent_evolve.engine.attempts import attempt_document
 from xgent_evolve.errors import RefusedError, StoreError, XgentError
-from xgent_evolve.execution.executor import load_artifacts
+from xgent_evolve.execution.executor import load_artifacts, require_destroyed
 from xgent_evolve.execution.facts import Ledger
 from xgent_evolve.freeze.build import reachable
 from xgent_evolve.freeze.code import require_code
 from xgent_evolve.freeze.protocol import Protocol
 from xgent_evolve.harbor.events import json_lines
-from xgent_evolve.ids import execution_id
+from xgent_evolve.ids import ExecutionId, execution_id
 from xgent_evolve.report.document import Document, JsonValue
 from xgent_evolve.report.html import report_html
 from xgent_evolve.report.model import json_bytes
@@ -67,6 +67,15 @@ def verify(rundir_path: Path) -> Verification:
 
     """
     rundir, protocol = open_rundir(rundir_path)
+    done, _ = examine(rundir, protocol)
+    return done
+
+
+def examine(rundir: RunDir, protocol: Protocol) -> tuple[Verification, Replay | None]:
+    """Verify an open run, and return what its facts come to as well; None when they cannot tell.
+
+    Raises as `verify`.
+    """
     ledger = read_ledger(rundir, protocol)
     require_code(protocol.code)
     if ledger.finished is None:
@@ -79,13 +88,14 @@ def verify(rundir_path: Path) -> Verification:
             fix=f"xgent-evolve resume --run {rundir.path}",
         )
     done = Verification()
+    again: Replay | None = None
     check_blobs(rundir, done)
     if not done.findings:
         check_frozen(protocol, rundir, done)
         check_receipts(rundir, ledger, done)
     if not done.findings:
-        check_report(protocol, rundir, ledger, done)
-    return done
+        again = check_report(protocol, rundir, ledger, done)
+    return done, again
 
 
 def check_blobs(rundir: RunDir, done: Verification) -> None:
@@ -127,10 +137,12 @@ def check_receipts(rundir: RunDir, ledger: Ledger, done: Verification) -> None:
             done.findings.append(Finding(where, "captured and cleaned", f"no receipt: {missing}"))
             continue
         try:
+            if uuid not in ledger.resolved:
+                require_destroyed(intent, read_receipts(rundir, ExecutionId(uuid)))
             artifacts = load_artifacts(rundir, captured.artifacts)
             for digest in artifacts.blobs.values():
                 rundir.blobs.get(digest)
-        except StoreError as error:
+        except XgentError as error:
             done.findings.append(finding_of(error))
             continue
         record = None if artifacts.record is None else artifacts.record.uuid
@@ -139,7 +151,34 @@ def check_receipts(rundir: RunDir, ledger: Ledger, done: Verification) -> None:
                 done.findings.append(Finding(where, f"bytes of {uuid}", f"bytes of {named}"))
 
 
-def check_report(protocol: Protocol, rundir: RunDir, ledger: Ledger, done: Verification) -> None:
+def read_receipts(rundir: RunDir, uuid: ExecutionId) -> list[dict[str, Json]]:
+    """Return the host's receipts of an execution, as they were kept.
+
+    Raises:
+        StoreError: E_STORE_MISSING, E_STORE_CORRUPT.
+
+    """
+    path = rundir.execution(uuid).remote
+    try:
+        document = json.loads(path.read_bytes())
+        return [dict(receipt) for receipt in document["receipts"]]
+    except FileNotFoundError:
+        code, found = "E_STORE_MISSING", "no file"
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        code, found = "E_STORE_CORRUPT", type(error).__name__
+    raise StoreError(
+        "the receipts of an execution cannot be read",
+        code=code,
+        where=str(path),
+        expected="the receipts that the host gave",
+        found=found,
+        fix="restore the run directory from a copy",
+    )
+
+
+def check_report(
+    protocol: Protocol, rundir: RunDir, ledger: Ledger, done: Verification
+) -> Replay | None:
     """Compute the report again and compare it value by value, and with what is rendered from it."""
     try:
         again = replay(protocol, rundir, ledger)
@@ -147,7 +186,7 @@ def check_report(protocol: Protocol, rundir: RunDir, ledger: Ledger, done: Verif
         page = report_html(document, evidence_of(again.run))
     except XgentError as error:
         done.findings.append(finding_of(error))
-        return
+        return None
     content = json_bytes(document)
     done.numbers = count_values(document)
     if ledger.finished is not None and ledger.finished.report != digest_bytes(content):
@@ -174,6 +213,7 @@ def check_report(protocol: Protocol, rundir: RunDir, ledger: Ledger, done: Verif
         elif found != wanted:
             done.findings.append(Finding(str(path), digest_bytes(wanted), digest_bytes(found)))
     done.findings += row_findings(rundir, [attempt_document(row) for row in again.run.attempts])
+    return again
 
 
 def report_findings(path: Path, wanted: Document, content: bytes) -> list[Finding]:
