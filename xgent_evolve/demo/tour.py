@@ -17,6 +17,7 @@ from xgent_evolve.api.study import StudyOutcome, resume, run
 from xgent_evolve.demo.engine import find_base_image, local_engine
 from xgent_evolve.demo.host import LoopbackHost
 from xgent_evolve.demo.model import ScriptedModel
+from xgent_evolve.demo.search_study import write_search_study
 from xgent_evolve.demo.study import write_study
 from xgent_evolve.errors import HostError
 from xgent_evolve.execution.events import Observer, Story
@@ -36,8 +37,10 @@ class Tour:
     resumed: bool
 
 
-def show(directory: Path, observer: Observer) -> Tour:
-    """Write the demo study below `directory`, run it, and leave everything there to look at.
+def show(directory: Path, observer: Observer, *, search: bool = False) -> Tour:
+    """Write a demo study below `directory`, run it, and leave everything there to look at.
+
+    The study compares a skill with its absence, or with `search` searches for a better skill.
 
     A run that was interrupted is resumed; otherwise each call makes a further run.
 
@@ -52,8 +55,9 @@ def show(directory: Path, observer: Observer) -> Tour:
     with ExitStack() as stack:
         host = stack.enter_context(LoopbackHost(directory / "host"))
         model = stack.enter_context(ScriptedModel(_model_port(directory), KEY))
-        spec = write_study(
-            directory / "study",
+        write = write_search_study if search else write_study
+        spec = write(
+            directory / ("search" if search else "study"),
             ssh=Ssh(
                 host=host.address,
                 port=host.port,
@@ -70,7 +74,7 @@ def show(directory: Path, observer: Observer) -> Tour:
             key_env=KEY_VARIABLE,
         )
         observer.tell(Story(f"the study is {spec}"))
-        runs = directory / "runs"
+        runs = directory / ("search-runs" if search else "runs")
         unfinished = _unfinished(runs)
         environment = {KEY_VARIABLE: KEY}
         if unfinished is not None:
