@@ -19,7 +19,12 @@ from xgent_evolve.report.evidence import AttemptEvidence
 from xgent_evolve.report.evidence_html import attempts_html, evidence_html
 from xgent_evolve.report.markdown_html import inline_html, tables_html
 from xgent_evolve.report.page import page_html
-from xgent_evolve.report.pictures import case_picture, group_picture, interval_picture
+from xgent_evolve.report.pictures import (
+    candidate_picture,
+    case_picture,
+    group_picture,
+    interval_picture,
+)
 from xgent_evolve.report.search_sections import candidate_section, search_section
 from xgent_evolve.report.sections import (
     case_section,
@@ -101,10 +106,10 @@ def _tone(verdict: Document) -> str:
 
 
 def _pictures(document: Document) -> Section:
-    comparison = find_part(document, "comparison")
-    drawn: list[str] = []
+    comparison, search = find_part(document, "comparison"), find_part(document, "search")
+    drawn: list[str] = [] if search is None else [candidate_picture(search)]
     if comparison is not None:
-        drawn = [
+        drawn += [
             interval_picture(comparison),
             group_picture(comparison),
             case_picture(comparison),

@@ -101,6 +101,37 @@ def case_picture(comparison: Document) -> str:
     return _figure("Mean of each case under both conditions", description, bottom + 22, body)
 
 
+def candidate_picture(search: Document) -> str:
+    """Draw every candidate against the text that it started from; empty without a proposal."""
+    candidates = parts(search, "candidates")
+    shown = candidates[:_MOST_ROWS]
+    if not shown:
+        return ""
+    body = [*_scale(18 + _ROW * len(shown))]
+    for number, candidate in enumerate(shown):
+        y = 18 + _ROW * number + _ROW / 2
+        decision = string(candidate, "decision")
+        name = string(candidate, "id") or f"proposal {candidate['number']}"
+        body.append(_label(_LEFT - 12, y + 4, f"{name} < {string(candidate, 'parent')}", "end"))
+        body.append(_label(_WIDTH - 4, y + 4, decision, "end"))
+        interval, estimate = find_interval(candidate, "interval"), candidate["estimate"]
+        if interval is not None:
+            body.append(_line("range", (_x(interval.low), y), (_x(interval.high), y)))
+        found = number_of(estimate)
+        if found is not None:
+            kind = {"keep": "better", "discard": "worse"}.get(decision, "tied")
+            body.append(_circle(kind, _x(found), y, 6))
+    kept = sum(string(candidate, "decision") == "keep" for candidate in candidates)
+    description = (
+        f"{len(candidates)} proposals, {kept} kept; the best text is {string(search, 'best')}. "
+        "Each row: a candidate, and after the sign < the text that it started from; the dot is "
+        "the estimated difference, the line its interval. A row without a dot was not measured."
+        f"{_left_out(len(candidates))}"
+    )
+    title = "Candidates against what they started from, in points"
+    return _figure(title, description, 40 + _ROW * len(shown), body)
+
+
 def _figure(title: str, description: str, height: float, body: Sequence[str]) -> str:
     return "\n".join(
         [

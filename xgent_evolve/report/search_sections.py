@@ -27,7 +27,12 @@ def search_section(document: Document) -> list[str]:
         return []
     found = part(search, "diagnosis")
     noise = number_of(found["generation_noise"])
-    spread = "unknown (repeats are needed)" if noise is None else f"{noise * 100:.1f} points"
+    spread = (
+        "how much two measurements of it differ by chance is unknown, since it takes repeats."
+        if noise is None
+        else "two measurements of it differ by chance with a standard deviation of "
+        f"{noise * 100:.1f} points."
+    )
     rows = [
         [
             cell(candidate["number"]),
@@ -50,8 +55,7 @@ def search_section(document: Document) -> list[str]:
         f"{inline(string(search, 'best'))}; it ended because {STOPS.get(stop, stop)}.",
         "",
         f"The text {inline(string(found, 'text'))} alone: mean {share(found['mean'])}, room for at "
-        f"most {points(number_of(found['headroom']))} points; two measurements of it differ by "
-        f"chance by {spread} (standard deviation).",
+        f"most {points(number_of(found['headroom']))} points; {spread}",
         "",
         "Every candidate against the text that it started from, on search and validation cases. "
         "These select; only the confirmation confirms.",

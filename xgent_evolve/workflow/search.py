@@ -19,7 +19,7 @@ from xgent_evolve.measure.comparison import Comparison
 from xgent_evolve.measure.diagnosis import Diagnosis, diagnose
 from xgent_evolve.measure.outcomes import Row
 from xgent_evolve.search.projection import Observation
-from xgent_evolve.spec.bounds import call_bounds, compared_cases
+from xgent_evolve.spec.bounds import compared_cases, planned
 from xgent_evolve.spec.cases import Case
 from xgent_evolve.spec.parts import PROVEN_GROUPS
 from xgent_evolve.strategies.hillclimb import hillclimb
@@ -159,6 +159,7 @@ class Study:
     def most_executions(self, unknown_tasks: int) -> int:
         """Return how many executions there are if every proposal is measured and none fails."""
         spec = self.run.protocol.spec
-        bounds = call_bounds(spec)
+        plan = planned(spec)
         images = len({case.image for case in spec.cases})
-        return images + EXECUTIONS * unknown_tasks + bounds.agent + bounds.confirmation
+        trials = plan.agent + plan.confirmation
+        return images + EXECUTIONS * unknown_tasks + plan.optimizer + 2 * trials
