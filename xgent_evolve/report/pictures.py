@@ -112,7 +112,7 @@ def candidate_picture(search: Document) -> str:
         y = 18 + _ROW * number + _ROW / 2
         decision = string(candidate, "decision")
         name = string(candidate, "id") or f"proposal {candidate['number']}"
-        body.append(_label(_LEFT - 12, y + 4, f"{name} < {string(candidate, 'parent')}", "end"))
+        body.append(_label(_LEFT - 12, y + 4, f"{name} from {string(candidate, 'parent')}", "end"))
         body.append(_label(_WIDTH - 4, y + 4, decision, "end"))
         interval, estimate = find_interval(candidate, "interval"), candidate["estimate"]
         if interval is not None:
@@ -124,7 +124,7 @@ def candidate_picture(search: Document) -> str:
     kept = sum(string(candidate, "decision") == "keep" for candidate in candidates)
     description = (
         f"{len(candidates)} proposals, {kept} kept; the best text is {string(search, 'best')}. "
-        "Each row: a candidate, and after the sign < the text that it started from; the dot is "
+        "Each row: a candidate and the text that it started from; the dot is "
         "the estimated difference, the line its interval. A row without a dot was not measured."
         f"{_left_out(len(candidates))}"
     )
