@@ -85,3 +85,26 @@ def test_a_check_that_passed_is_not_repeated_and_the_report_does_not_depend_on_i
     (second / "report.json").unlink()
     study.call("resume", "--run", second)
     assert kinds(second) == {"probe": 1, "grade": trials, "agent": trials}
+
+
+@pytest.mark.codex
+def test_a_solution_that_works_elsewhere_is_told_where(make_study: Callable[..., Any]) -> None:
+    """What is installed outside of the working directory is not delivered (PAT-10)."""
+    study = make_study(cases=1)
+    task = study.spec.parent / "tasks" / ALWAYS
+    (task / "solution" / "solve.sh").write_text(
+        "#!/bin/sh\nprintf '#!/bin/sh\\n' >/usr/local/bin/new-tool\n"
+        "chmod 755 /usr/local/bin/new-tool\nmkdir -p /opt/new/deep\necho x >/tmp/passing\n"
+        "rm /etc/issue\necho inside >inside.txt\n"
+    )
+    (task / "tests" / "test.sh").write_text(
+        "#!/bin/sh\nreward=0\n[ -s inside.txt ] && new-tool && reward=1\n"
+        "echo $reward >/logs/verifier/reward.txt\n[ $reward -eq 1 ]\n"
+    )
+    run = study.directory / "run"
+    done = study.call("run", "--spec", study.spec, "--output", run, "--json", check=2)
+    [fault] = json.loads(done.stdout.splitlines()[-1])["faults"]
+    assert fault["code"] == "E_SPEC_TASK_ORACLE"
+    told = "W_TRIAL_CHANGES_OUTSIDE_WORKDIR: it changed files outside of /app"
+    named = "/etc/issue, /opt/new/deep, /usr/local/bin/new-tool"
+    assert fault["found"].endswith(f"{told}, which is not graded: {named}")

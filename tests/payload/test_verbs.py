@@ -292,6 +292,22 @@ def test_forgotten_uploads_are_swept_and_others_are_not(kit: Any) -> None:
     assert set(incoming.iterdir()) == {fresh}
 
 
+def test_changes_elsewhere_are_named_and_what_was_placed_there_is_not(host: Any, kit: Any) -> None:
+    commands = "for n in $(seq 30); do echo >/usr/share/made-$n; done; rm /etc/issue; echo >own"
+    work = kit.work(f"{commands}; echo >/tmp/passing; echo changed >>/placed/before", files={})
+    work.request["capture"]["outside"] = True
+    placed = work.request["inputs"][0] | {"path": "placed/before"}
+    work.request["inputs"].append(placed)
+    found = host.execute(work).receipt("exported")["outside"]
+    assert found["count"] == 31
+    assert found["paths"][0] == "/etc/issue"
+    assert len(found["paths"]) == 20
+    assert all(path.startswith("/usr/share/made-") for path in found["paths"][1:])
+    quiet = kit.work("echo >own")
+    quiet.request["capture"]["outside"] = True
+    assert host.execute(quiet).receipt("exported")["outside"] == {"count": 0, "paths": []}
+
+
 # Facts, permissions, residue.
 
 

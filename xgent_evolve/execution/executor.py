@@ -313,6 +313,7 @@ def artifacts_of(
             "forced": exited["forced"],
             "files": exported["files"],
             "delivery": exported["delivery"],
+            "outside": exported.get("outside"),
             "blobs": cast("dict[str, Json]", blobs),
             "redactions": exported["redactions"],
         }

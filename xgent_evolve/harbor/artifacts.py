@@ -80,6 +80,14 @@ class Delivery(Record):
     refused: list[RefusedFile]
 
 
+class Outside(Record):
+    """Paths outside of the workspace that differ from the image; no delivery carries them."""
+
+    count: int
+    paths: list[str]
+    """The first of them by name."""
+
+
 class Failure(Record):
     """An infrastructure failure before the command could start."""
 
@@ -109,6 +117,8 @@ class Artifacts(Record):
     )
     """Captured files by name."""
     delivery: Delivery | None = None
+    outside: Outside | None = None
+    """Listed for the reference solution alone."""
     blobs: dict[str, Digest] = Field(default_factory=dict[str, Digest])
     """Stored blob of each SHA-256."""
     redactions: int = 0

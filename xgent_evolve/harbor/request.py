@@ -94,6 +94,8 @@ class Capture(RequestPart):
     """Largest file of a delivery; a larger one is refused by name."""
     paths: list[str]
     """Directories whose files are kept."""
+    outside: bool = False
+    """Whether paths that differ from the image elsewhere are named."""
 
 
 class EngineAddress(RequestPart):

@@ -389,6 +389,7 @@ class Planner:
                 exclude=[".git"],
                 max_file_bytes=MAX_FILE_BYTES,
                 paths=[],
+                outside=capture,
             ),
             secrets=False,
             limit_s=case.limits.grade_timeout_s,

@@ -15,10 +15,12 @@ from xgent_evolve.engine.run import Run
 from xgent_evolve.engine.slots import Slot
 from xgent_evolve.engine.task_memory import TaskMemory
 from xgent_evolve.errors import Fault, TaskCheckError, TrialError
+from xgent_evolve.harbor.artifacts import Artifacts
 from xgent_evolve.ids import execution_id
 from xgent_evolve.spec.cases import Case
 from xgent_evolve.workflow.checks import Check, ended, graded_as
 
+OUTSIDE = "W_TRIAL_CHANGES_OUTSIDE_WORKDIR"
 EXECUTIONS = 3
 """Of one check: the untouched workspace graded, the reference solution run, and graded."""
 
@@ -117,9 +119,24 @@ async def _oracle(run: Run, case_id: str) -> Check:
     # As in Harbor what the solution left is graded, however it ended.
     graded = await run.grade(slot, solved.artifacts)
     check = graded_as(run, graded, 1.0, "the reference solution")
-    if check.verdict == "failed" and end.detail:
-        return Check("failed", f"{check.detail}\nthe solution itself: {end.detail}")
-    return check
+    if check.verdict != "failed":
+        return check
+    lines = [check.detail]
+    if end.detail:
+        lines.append(f"the solution itself: {end.detail}")
+    if told := outside_note(solved.artifacts, run.spec_case(case_id).repo_path):
+        lines.append(told)
+    return Check("failed", "\n".join(lines))
+
+
+def outside_note(artifacts: Artifacts, workdir: str) -> str:
+    """Return what a solution did that no delivery carries (PAT-10); nothing when it did not."""
+    outside = artifacts.outside
+    if outside is None or outside.count == 0:
+        return ""
+    named = ", ".join(outside.paths[:5])
+    more = f" and {outside.count - 5} more" if outside.count > 5 else ""
+    return f"{OUTSIDE}: it changed files outside of {workdir}, which is not graded: {named}{more}"
 
 
 def _faults(check: TaskCheck) -> list[Fault]:

@@ -10,6 +10,7 @@ from engine import patiently
 from errors import GapError, RunnerError
 from faults import around
 from handover import CONTROL, NOT_UNPACKED
+from outside import changes_outside
 from redaction import Redactor, secret_values
 from trees import tar_nodes
 
@@ -69,6 +70,8 @@ class Export:
                 manifest["files"][path_text(name)] = self.keep(node)
         for path in self.request["capture"]["paths"]:
             self.keep_tree(path, manifest)
+        if self.request["capture"].get("outside"):
+            manifest["outside"] = changes_outside(self.engine, self.container, self.request)
         return manifest
 
     def withheld(self, manifest):
