@@ -37,8 +37,8 @@ MUTANTS = [
     Mutant(
         "a container that has exited is started again",
         "payload/host_runner/driver.py",
-        'return state["Status"] == "created" and state["StartedAt"].startswith(ZERO_TIME)',
-        "return True",
+        "if self.was_never_started(container) and not (known and self.has_begun(container)):",
+        "if True:",
         "tests/payload/test_starts.py",
     ),
     Mutant(
