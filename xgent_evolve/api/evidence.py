@@ -8,11 +8,10 @@ from functools import partial
 from xgent_evolve.engine.run import Run
 from xgent_evolve.engine.slots import AttemptRow
 from xgent_evolve.execution.executor import load_artifacts
-from xgent_evolve.freeze.protocol import Protocol
 from xgent_evolve.harbor.artifacts import Artifacts, StoredFile
 from xgent_evolve.harbor.outcome import file_content
 from xgent_evolve.harbor.patch import PathPatch, read_patch
-from xgent_evolve.harbor.request import FileFact
+from xgent_evolve.harbor.request import PAID, FileFact
 from xgent_evolve.harbor.requests import COLLECTED
 from xgent_evolve.harbor.transcript import Transcript, read_transcript
 from xgent_evolve.ids import Digest
@@ -46,7 +45,7 @@ def _evidence(run: Run, row: AttemptRow) -> AttemptEvidence:
 def contents_of(run: Run, row: AttemptRow) -> Contents:
     """Read what an execution left. Raises StoreError when bytes are missing or damaged."""
     artifacts = artifacts_of(run, row)
-    agent = row.slot.kind in ("agent", "login")
+    agent = row.slot.kind in PAID
     names: tuple[str, ...] = ("stderr",) if agent else ("stdout", "stderr")
     if row.slot.kind == "grade":
         names = (*sorted(name for name in artifacts.files if name.startswith(COLLECTED)), *names)
@@ -54,7 +53,7 @@ def contents_of(run: Run, row: AttemptRow) -> Contents:
     return Contents(
         transcript=transcript_of(run.rundir, artifacts) if agent else None,
         streams=[stream for stream in streams if stream.text.strip()],
-        patch=patch_of(run.protocol, run.rundir, artifacts, row),
+        patch=patch_of(run, artifacts, row),
         stored=stored_bytes(run.rundir, artifacts),
     )
 
@@ -85,13 +84,11 @@ def dropped_bytes(rundir: RunDir, artifacts: Artifacts, name: str) -> int:
     return int(content) if content.strip().isdigit() else 0
 
 
-def patch_of(
-    protocol: Protocol, rundir: RunDir, artifacts: Artifacts, row: AttemptRow
-) -> list[PathPatch] | None:
+def patch_of(run: Run, artifacts: Artifacts, row: AttemptRow) -> list[PathPatch] | None:
     """Return the delivery as text; None for an execution without one."""
     if artifacts.delivery is None or row.slot.kind == "probe":
         return None
-    before = frozen_files(protocol, rundir, row.slot.condition, row.slot.case)
+    before, rundir = frozen_files(run, row), run.rundir
 
     def old(_path: str, fact: FileFact) -> bytes | None:
         digest = before.get(fact.sha256 or "")
@@ -103,18 +100,20 @@ def patch_of(
     return read_patch(artifacts.delivery, old, new)
 
 
-def frozen_files(
-    protocol: Protocol, rundir: RunDir, condition: str, case: str
-) -> dict[str, Digest]:
+def frozen_files(run: Run, row: AttemptRow) -> dict[str, Digest]:
     """Return the frozen bytes of a workspace by SHA-256; an image's own are not among them."""
-    workspace = protocol.case(case).workspace
-    if workspace is None:
+    shown = run.condition(row.slot.condition)
+    workspace = run.protocol.case(row.slot.case).workspace
+    if row.slot.kind == "optimizer":
+        bundles = [shown.agents, *([shown.skill.bundle] if shown.skill else [])]
+    elif workspace is None:
         return {}
-    agents = protocol.condition(condition).agents
+    else:
+        bundles = [workspace, shown.agents]
     return {
         entry.sha256: entry.blob
-        for digest in (workspace, agents)
-        for entry in load_bundle(rundir.blobs, digest)
+        for digest in bundles
+        for entry in load_bundle(run.rundir.blobs, digest)
         if entry.sha256 is not None and entry.blob is not None
     }
 
