@@ -164,3 +164,49 @@ def test_a_search_that_is_killed_ten_times_ends_like_one_that_was_not(
     assert without_times(report(killed)) == without_times(report(whole))
     assert len(study.model.requests_by_thread) - calls == calls, "every call was paid for once"
     assert containers(killed) == []
+
+
+@pytest.mark.codex
+@pytest.mark.timeout(600)
+def test_a_search_over_agents_files_hands_them_out_as_text_and_not_as_instructions(
+    make_search_study: Callable[..., Any],
+) -> None:
+    study = make_search_study()
+    spec = study.edit(lambda document: as_agents_search(document, study.directory / "study"))
+    run = study.directory / "run"
+    study.call("run", "--spec", spec, "--output", run)
+    document = report(run)
+    (harmful,) = document["search"]["candidates"]
+    assert harmful["id"] == "candidate-1", harmful["reasons"]
+    assert harmful["changed_paths"] == ["text/AGENTS.md"]
+    assert (harmful["estimate"], harmful["decision"]) == (-0.833333, "discard")
+    assert document["confirmation"]["status"] == "not_run"
+    assert document["verdict"]["sentence"].startswith("no change: no candidate was kept")
+
+
+def as_agents_search(document: dict[str, Json], directory: Path) -> None:
+    """Study the conventions in AGENTS.md itself, on tasks that start from the repository."""
+    repo = directory / REPOSITORY
+    skill = (repo / SKILL).read_text()
+    sections = skill.partition("# Conventions")[2]
+    (repo / "AGENTS.md").write_text(f"# Working here\n{sections}")
+    (repo / "notes.txt").write_text("What the project is about.\n")
+    commit = ["git", "-C", repo, "-c", "user.name=a", "-c", "user.email=a@b", "commit", "-qam"]
+    subprocess.run(["git", "-C", repo, "add", "--all"], check=True)
+    subprocess.run([*commit, "Move the conventions"], check=True)
+    head = subprocess.run(
+        ["git", "-C", repo, "rev-parse", "HEAD"], capture_output=True, text=True, check=True
+    ).stdout.strip()
+    document["target"].update(
+        surface="agents", paths=["AGENTS.md"], base_commit=head, protected_rules=[]
+    )
+    document["source"]["paths"] = ["AGENTS.md", "notes.txt"]
+    document["authority"].update(export_paths=["AGENTS.md", "notes.txt"], write_paths=["AGENTS.md"])
+    document["conditions"] = [{"id": "baseline", "skill": "absent", "agents": "baseline"}]
+    for case in document["cases"]:
+        case["source"] = {"kind": "repo", "repo": REPOSITORY, "base": head}
+    # One of these has a wrong section, so there is something left to gain.
+    selecting = [case for case in document["cases"] if case["split"] == "search"][4:]
+    closed = [case for case in document["cases"] if case["split"] == "confirmation"][:6]
+    document["cases"] = selecting + closed
+    document["budget"]["max_candidates"] = 1

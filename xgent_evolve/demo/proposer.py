@@ -18,7 +18,7 @@ _MARK: Final = "You improve the written instructions that steer coding agents"
 _CUT: Final = "-----"
 _LOOK: Final = (
     "cat /evolution-input/study.json; echo -----; cat /evolution-input/history.json; echo -----; "
-    "find text -name SKILL.md; echo -----; "
+    "find text -name SKILL.md -o -name AGENTS.md; echo -----; "
     "grep -l '\"reward\": 0' /evolution-input/results/search/*/*/result.json"
 )
 _SHORTEN: Final = "sed -i '/^## /,$d' {path}"
