@@ -74,8 +74,12 @@ async def confirm(run: Run, candidate: str) -> Confirmation:
         measurement=spec.measurement,
         guardrails=spec.guardrails,
     )
-    status = _STATUS[comparison.verdict.decision]
-    return Confirmation(status, candidate, content, comparison)
+    return Confirmation(confirmation_status(comparison), candidate, content, comparison)
+
+
+def confirmation_status(comparison: Comparison) -> ConfirmationStatus:
+    """Return what a comparison on the confirmation cases means. Pure."""
+    return _STATUS[comparison.verdict.decision]
 
 
 async def open_confirmation(run: Run, candidate: str, content: Digest) -> None:
