@@ -53,7 +53,8 @@ def test_the_short_way_says_what_the_parser_says(workshop: Any, flags: tuple[str
     spec = str(workshop.fill("skill-compare.json"))
     short = run("validate", "--spec", spec, *flags)
     assert short == run("validate", f"--spec={spec}", *flags)
-    assert short[0] == 0
+    # Two groups are too few for a decision, which is a warning.
+    assert short[0] == (2 if "--strict" in flags else 0)
 
 
 def test_a_refusal_is_the_same_both_ways(tmp_path: Path) -> None:

@@ -31,7 +31,7 @@ def test_a_filled_template_is_valid_and_nothing_is_written(
     before = snapshot(workshop.directory)
     said = answer("validate", "--spec", path)
     assert (said.code, said.err) == (0, "")
-    assert "valid; nothing was run and nothing was written" in said.out
+    assert "; nothing was run and nothing was written" in said.out
     assert snapshot(workshop.directory) == before
 
 
@@ -106,10 +106,17 @@ def test_the_answer_reads_from_question_to_next_step(workshop: Any, answer: Say)
         "  reference 2 = 2 checked cases x 1 run of the reference solution without a model;"
         " at most 4 with 1 retry each\n"
         "\n"
-        "note      the cases form 2 independent source groups and measurement.min_groups is 6:"
-        " the evidence will stay insufficient\n"
+        "warnings\n"
+        "  warning[W_TOO_FEW_GROUPS]: the comparison can show no gain and exclude none: too few"
+        " independent source groups are measured\n"
+        f"    at        {path}:61:12: $.cases\n"
+        "    expected  at least 6 groups (measurement.min_groups, and never fewer"
+        " than 6)\n"
+        '    found     2: "origin-one", "origin-two"\n'
+        "    fix       add cases from other groups, or take the run as a trial of"
+        " the set-up\n"
         "\n"
-        "valid; nothing was run and nothing was written\n"
+        "valid, with 1 warning; nothing was run and nothing was written\n"
         f"next      xgent-evolve run --spec {path} --output DIR\n"
     )
 
@@ -296,5 +303,6 @@ def test_run_tells_the_warnings_before_it_visits_the_host(workshop: Any, answer:
     workshop.edit(path, runtime=runtime | {"ssh": {"host": "127.0.0.1", "port": 1}})
     said = answer("run", "--spec", path, "--output", workshop.directory / "run")
     assert (said.code, "error[E_SSH_UNREACHABLE]" in said.err) == (4, True)
+    assert "warning W_TOO_FEW_GROUPS: the comparison can show no gain" in said.err
     assert "warning W_SKILL_NAME: the skill's name is not its directory's name" in said.err
     assert said.err.index("W_SKILL_NAME") < said.err.index("visiting the host")

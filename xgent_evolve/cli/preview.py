@@ -12,7 +12,7 @@ from xgent_evolve.freeze.advice import study_warnings
 from xgent_evolve.freeze.places import spec_path
 from xgent_evolve.freeze.protocol import FrozenCondition, Protocol
 from xgent_evolve.ids import Digest
-from xgent_evolve.spec.bounds import Bounds, call_bounds, compared_cases
+from xgent_evolve.spec.bounds import Bounds, call_bounds
 from xgent_evolve.spec.job_spec import JobSpec
 from xgent_evolve.spec.load import LoadedSpec
 from xgent_evolve.spec.paths import covered, last_name
@@ -220,11 +220,5 @@ def _notes(spec: JobSpec) -> Iterator[str]:
     if spec.mode == "smoke":
         yield "mode smoke shows that everything works; it measures no effect"
         return
-    groups = len({case.group for case in compared_cases(spec)})
-    if groups < spec.measurement.min_groups:
-        yield (
-            f"the cases form {groups} independent source groups and measurement.min_groups is "
-            f"{spec.measurement.min_groups}: the evidence will stay insufficient"
-        )
     if spec.authority.allow_apply and not spec.budget.confirmation_trials:
         yield "nothing is reserved for confirmation, so no candidate can be applied"

@@ -18,7 +18,10 @@ from xgent_evolve.freeze.reach import agents_warnings
 from xgent_evolve.freeze.skill_trees import SKILL_FILE
 from xgent_evolve.freeze.skills import skill_warnings
 from xgent_evolve.freeze.tasks import task_warnings
+from xgent_evolve.spec.bounds import compared_cases
+from xgent_evolve.spec.faults import shown_list
 from xgent_evolve.spec.load import LoadedSpec
+from xgent_evolve.spec.parts import PROVEN_GROUPS
 from xgent_evolve.spec.paths import last_name
 from xgent_evolve.spec.surfaces import skill_root
 from xgent_evolve.store.bundles import Blobs, load_bundle
@@ -36,13 +39,15 @@ STRICT: Final = {
     "W_TASK_NETWORK": "E_TASK_NETWORK",
     "W_TASK_UNCHECKED": "E_TASK_UNCHECKED",
     "W_TASK_UNKNOWN_KEY": "E_TASK_UNKNOWN_KEY",
+    "W_TOO_FEW_GROUPS": "E_TOO_FEW_GROUPS",
 }
 """The error of each warning under `validate --strict`."""
 
 
 def study_warnings(loaded: LoadedSpec, protocol: Protocol, blobs: Blobs) -> tuple[Fault, ...]:
-    """Return every warning about a study, each once: skills, AGENTS.md text, tasks. Pure."""
+    """Return every warning about a study, each once: groups, skills, AGENTS.md, tasks. Pure."""
     found = [
+        *_groups(loaded),
         *_hidden_edits(loaded, protocol),
         *_skills(loaded, protocol, blobs),
         *agents_warnings(loaded, protocol, blobs),
@@ -75,6 +80,24 @@ def _hidden_edits(loaded: LoadedSpec, protocol: Protocol) -> Iterator[Fault]:
                     "checkout",
                 )
             ),
+        )
+
+
+def _groups(loaded: LoadedSpec) -> Iterator[Fault]:
+    """Say when no trials could decide on a gain; a search like that is refused."""
+    spec = loaded.spec
+    required = max(PROVEN_GROUPS, spec.measurement.min_groups)
+    groups = sorted({case.group for case in compared_cases(spec)})
+    if spec.mode in ("compare", "search") and len(groups) < required:
+        yield Fault(
+            code="W_TOO_FEW_GROUPS",
+            message="the comparison can show no gain and exclude none: too few independent source"
+            " groups are measured",
+            where=place(loaded, "cases"),
+            expected=f"at least {required} groups (measurement.min_groups, and never fewer than"
+            f" {PROVEN_GROUPS})",
+            found=f"{len(groups)}: {shown_list(groups)}",
+            fix="add cases from other groups, or take the run as a trial of the set-up",
         )
 
 

@@ -155,12 +155,12 @@ def _studentised(differences: Floats, weights: Floats, *, seed: int, resamples: 
     sums, squares, crosses = (np.zeros((samples, resamples)) for _ in range(3))
     equal = bool(np.all(weights == 1.0))
     for column in index_columns(seed, groups, resamples):
-        sums += first[:, column]
-        squares += second[:, column]
+        sums += first.take(column, axis=1)
+        squares += second.take(column, axis=1)
         if not equal:
-            total += weights[column]
-            squared_weights += plain[column]
-            crosses += cross[:, column]
+            total += weights.take(column)
+            squared_weights += plain.take(column)
+            crosses += cross.take(column, axis=1)
     if equal:
         # The sums that were left out, in the very same bits.
         total, squared_weights, crosses = total + groups, squared_weights + groups, sums

@@ -7,11 +7,13 @@ and 26.7.4), so a few lines do instead of a large dependency; the tests hold the
 from __future__ import annotations
 
 import math
+from functools import lru_cache
 
 _LARGE = 10_000
 """From here on the quantile is that of the normal distribution to six digits."""
 
 
+@lru_cache(maxsize=256)
 def t_quantile(probability: float, degrees: int) -> float:
     """Return the `probability` quantile, rounded to 9 decimals so that it is equal everywhere.
 

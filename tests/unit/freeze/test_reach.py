@@ -15,8 +15,10 @@ LINE = "x" * 63 + "\n"
 
 
 def warnings(study):
+    """Every warning but that of the two groups, too few for a decision."""
     loaded, blobs = study.load(), MemoryBlobs()
-    return study_warnings(loaded, build_protocol(loaded, blobs), blobs)
+    found = study_warnings(loaded, build_protocol(loaded, blobs), blobs)
+    return tuple(item for item in found if item.code != "W_TOO_FEW_GROUPS")
 
 
 def study_text(study, before, after):
@@ -117,7 +119,24 @@ def test_strict_turns_every_warning_into_its_error(study):
 def test_a_task_without_a_reference_solution_is_stated_as_unchecked(study):
     (study.task / "solution" / "solve.sh").unlink()
     study.spec["cases"][0] |= {"oracle_paths": [], "oracle_check": "unchecked"}
-    loaded, blobs = study.load(), MemoryBlobs()
-    (warning,) = study_warnings(loaded, build_protocol(loaded, blobs), blobs)
+    (warning,) = warnings(study)
     assert warning.code == "W_TASK_UNCHECKED"
     assert "$.cases[0].oracle_check" in warning.where
+
+
+@pytest.mark.parametrize(("groups", "asked", "warned"), [(5, 2, True), (6, 2, False), (6, 7, True)])
+def test_a_comparison_that_can_never_decide_is_warned_of(study, groups, asked, warned):
+    study.spec["cases"].clear()
+    for number in range(groups + 2):
+        study.add_case(f"case-{number}", group=f"group-{number % groups}")
+    study.add_case("held", split="confirmation")
+    study.spec["measurement"]["min_groups"] = asked
+    study.spec["budget"]["max_trials"] = 100
+    loaded, blobs = study.load(), MemoryBlobs()
+    found = study_warnings(loaded, build_protocol(loaded, blobs), blobs)
+    told = [item for item in found if item.code == "W_TOO_FEW_GROUPS"]
+    assert len(told) == warned
+    if warned:
+        assert told[0].found.startswith(f'{groups}: "group-0", "group-1"')
+        assert f"at least {max(6, asked)} groups" in told[0].expected
+        assert "$.cases" in told[0].where
