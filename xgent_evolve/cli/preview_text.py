@@ -64,6 +64,7 @@ def preview_document(loaded: LoadedSpec, facts: Preview, blobs: Blobs | None) ->
         "export": {
             "allowed": spec.authority.export_paths,
             "files": _files_document(facts.exported),
+            "certificates": spec.runtime.model_ca,
             "tasks": [
                 {"id": task.id}
                 | {view: _files_document(files) for view, files in task.views.items()}
@@ -144,6 +145,8 @@ def _export_lines(loaded: LoadedSpec, facts: Preview) -> Iterator[str]:
     for task in facts.tasks:
         sums = "; ".join(f"{view} {_sum_text(files)}" for view, files in task.views.items())
         yield f"  from the task {task.id}: {sums}"
+    if loaded.spec.runtime.model_ca is not None:
+        yield f"  certificates for the model driver: {loaded.spec.runtime.model_ca}"
 
 
 def _write_lines(loaded: LoadedSpec, facts: Preview) -> Iterator[str]:

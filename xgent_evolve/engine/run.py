@@ -269,9 +269,10 @@ class Run:
             meaning = conclude(artifacts)
             await self._keep(slot, attempt, artifacts, meaning)
             if isinstance(meaning, Broken) and is_refusal(meaning.cause):
+                retries = may_pass(meaning.cause) and attempt < attempts
                 if was_captured:
                     attempts += 1
-                elif attempt >= attempts or not may_pass(meaning.cause):
+                elif not retries or not self._can_retry(slot, attempt + 1):
                     await self._refuse(slot, attempt, meaning)
                 continue
             again = isinstance(meaning, Broken) and is_worth_another_attempt(meaning)
