@@ -22,6 +22,10 @@ from cryptography.x509.oid import NameOID
 
 from tests.e2e.test_secrets import delivered
 from xgent_evolve.demo.model import ScriptedModel
+from xgent_evolve.errors import XgentError
+from xgent_evolve.freeze.build import build_protocol
+from xgent_evolve.spec.load import load_spec
+from xgent_evolve.store.memory import MemoryBlobs
 
 KEY = "key-0123456789abcdef"
 MODEL_NAME = "model.invalid"
@@ -111,39 +115,31 @@ def test_codex_trusts_a_private_authority_that_is_named_and_no_other(
     study.call("verify", "--run", run)
 
 
-@pytest.mark.parametrize(
-    ("content", "code", "status"),
-    [
-        (None, "E_SPEC_CA", 2),
-        ("no certificate", "E_SPEC_CA", 2),
-        ("leaf", "E_SPEC_CA", 2),
-        ("key", "E_FREEZE_SECRET", 3),
-    ],
-)
 def test_a_file_without_an_authority_is_refused_before_anything_begins(
-    make_study: Callable[..., Any],
-    authority: Authority,
-    content: str | None,
-    code: str,
-    status: int,
+    make_study: Callable[..., Any], authority: Authority
 ) -> None:
     study = make_study(cases=1, key=KEY)
     file = study.directory / "given.pem"
-    texts = {
-        "leaf": "-----BEGIN" + authority.server.read_text().split("-----BEGIN")[2],
-        "key": authority.certificate.read_text() + authority.private_key.read_text(),
-    }
-    if content is not None:
-        file.write_text(texts.get(content, content))
 
     def trusting(document: dict[str, Any]) -> None:
         document["runtime"].update(base_url="https://127.0.0.1:1", model_ca=str(file))
 
     spec = study.edit(trusting)
-    for words in (("validate",), ("run", "--output", study.directory / "run")):
-        done = study.call(words[0], "--spec", spec, *words[1:], check=status)
-        assert f"error[{code}]" in done.stderr
-        assert "given.pem" in done.stderr
+    leaf = "-----BEGIN" + authority.server.read_text().split("-----BEGIN")[2]
+    both = authority.certificate.read_text() + authority.private_key.read_text()
+    for content, code in (
+        (None, "E_SPEC_CA"),
+        ("no certificate", "E_SPEC_CA"),
+        (leaf, "E_SPEC_CA"),
+        (both, "E_FREEZE_SECRET"),
+    ):
+        if content is not None:
+            file.write_text(content)
+        with pytest.raises(XgentError) as caught:
+            build_protocol(load_spec(spec), MemoryBlobs())
+        assert (caught.value.code, "given.pem" in caught.value.where) == (code, True)
+    done = study.call("run", "--spec", spec, "--output", study.directory / "run", check=3)
+    assert "error[E_FREEZE_SECRET]" in done.stderr
     assert not (study.directory / "run").exists()
 
 

@@ -64,7 +64,6 @@ def preview_document(loaded: LoadedSpec, facts: Preview, blobs: Blobs | None) ->
         "export": {
             "allowed": spec.authority.export_paths,
             "files": _files_document(facts.exported),
-            "certificates": spec.runtime.model_ca,
             "tasks": [
                 {"id": task.id}
                 | {view: _files_document(files) for view, files in task.views.items()}
