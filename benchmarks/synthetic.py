@@ -23,13 +23,14 @@ from xgent_evolve.execution.facts import (
     Frozen,
     Intent,
     Preflight,
+    TaskChecked,
     fact_document,
 )
 from xgent_evolve.freeze.build import build_protocol
 from xgent_evolve.harbor.artifacts import Artifacts, Delivery, EngineState, ExitRecord, StoredFile
 from xgent_evolve.harbor.requests import COLLECTED
 from xgent_evolve.ids import Digest, ExecutionId, execution_id
-from xgent_evolve.remote.preflight import EngineReport, HostState
+from xgent_evolve.remote.report import EngineReport, HostState
 from xgent_evolve.spec.load import load_spec
 from xgent_evolve.store.journal import Journal
 from xgent_evolve.store.rundir import RunDir
@@ -75,7 +76,10 @@ def synthetic_run(directory: Path, executions: int) -> Path:
     repeats = range(1, protocol.spec.measurement.repeats + 1)
     with rundir.lock(), rundir.open_journal() as journal:
         frozen = Frozen(protocol=protocol.digest())
-        asyncio.run(append(journal, [frozen, preflight(rundir)]))
+        known = [
+            TaskChecked(case=case, key=protocol.digest(), run_id=rundir.run_id) for case in cases
+        ]
+        asyncio.run(append(journal, [frozen, preflight(rundir), *known]))
         probe = Slot("preflight", protocol.spec.baseline_condition, cases[0], 1, "probe")
         store(rundir, journal, [execution(rundir, probe, 0, {"stdout": b"sandbox-ok\n"})])
         made = [

@@ -16,6 +16,7 @@ import time
 from collections.abc import Callable
 from datetime import datetime
 from pathlib import Path
+from typing import Any
 
 from engine_api import Engine
 from measure import Samples, in_turns, machine, ratio, row, say, spread, timed
@@ -100,10 +101,13 @@ def harbor_seconds(rig: Rig, rounds: int) -> Samples | str:
         except subprocess.CalledProcessError as error:
             return f"harbor run failed: {error.stderr.decode(errors='replace')[-300:]}"
         results = [json.loads(path.read_text()) for path in Path(name).glob("jobs/*/*/result.json")]
+        failed = [result["exception_info"] for result in results if result["exception_info"]]
+        if failed:
+            return f"harbor's trials failed: {failed[0]}"
         return {HARBOR_TRIAL: [trial_seconds(result) for result in results], HARBOR_RUN: whole}
 
 
-def trial_seconds(result: dict[str, str]) -> float:
+def trial_seconds(result: dict[str, Any]) -> float:
     """Return how long a trial took by Harbor's own account."""
     began, ended = (datetime.fromisoformat(result[key]) for key in ("started_at", "finished_at"))
     return (ended - began).total_seconds()
