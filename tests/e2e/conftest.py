@@ -167,6 +167,7 @@ class Study:
             **os.environ,
             KEY_VARIABLE: self.key,
             "XDG_CACHE_HOME": str(self.cache),
+            "XDG_STATE_HOME": str(self.directory / "state"),
             **self.environment,
         }
 
@@ -191,9 +192,7 @@ class Study:
             return subprocess.Popen(
                 self.command(*arguments),
                 env={
-                    **os.environ,
-                    KEY_VARIABLE: self.key,
-                    "XDG_CACHE_HOME": str(self.cache),
+                    **self.all_variables(),
                     "XGENT_EVOLVE_DEBUG": "1",
                     **(environment or {}),
                 },

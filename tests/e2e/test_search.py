@@ -84,6 +84,11 @@ def test_a_search_finds_the_useful_change_and_its_candidate_is_applied(
         assert b"set -eu" not in content or path.endswith("supervisor.sh"), path
         assert study.key.encode() not in content, path
 
+    assert document["evidence_gaps"] == []
+    shown = [path.name for path in (study.directory / "state").glob("xgent-evolve/confirmed/*/*")]
+    assert len(shown) == 8
+    assert len(set(shown)) == 1, "the run's id"
+
     verified = study.call("verify", "--run", run)
     assert "verified: every number follows" in verified.stdout
 
@@ -149,6 +154,8 @@ def test_a_search_that_is_killed_ten_times_ends_like_one_that_was_not(
 ) -> None:
     # Slow enough that ten kills fit into the run on any machine.
     study = make_search_study(delay_s=0.2)
+    # Either run is the first that shows its confirmation cases, as far as it can know.
+    unshown = {"XDG_STATE_HOME": str(study.directory / "unshown")}
     whole, killed = study.directory / "whole", study.directory / "killed"
     study.call("run", "--spec", study.spec, "--output", whole)
     calls = len(study.model.requests_by_thread)
@@ -156,13 +163,14 @@ def test_a_search_that_is_killed_ten_times_ends_like_one_that_was_not(
     arguments: list[str | Path] = ["run", "--spec", study.spec, "--output", killed]
     for _ in range(10):
         before = length(killed)
-        process = study.start(*arguments)
+        process = study.start(*arguments, environment=unshown)
         wait_for(lambda: length(killed) > before or process.poll() is not None, "it goes on")  # noqa: B023
         time.sleep(moments.uniform(0.0, 1.5))
         assert process.poll() is None, study.story.read_text()[-2000:]
         process.send_signal(signal.SIGKILL)
         process.wait(timeout=10)
         arguments = ["resume", "--run", killed]
+    study.environment = unshown
     study.call("resume", "--run", killed)
     assert without_times(report(killed)) == without_times(report(whole))
     assert len(study.model.requests_by_thread) - calls == calls, "every call was paid for once"

@@ -37,6 +37,7 @@ from xgent_evolve.spec.bounds import compared_cases
 from xgent_evolve.spec.cases import Case
 from xgent_evolve.strategies.strategy import Refused, Step
 from xgent_evolve.workflow.checks import Check
+from xgent_evolve.workflow.confirm import Confirmation
 from xgent_evolve.workflow.search import SearchResult
 from xgent_evolve.workflow.smoke import CaseCheck
 
@@ -85,8 +86,24 @@ def search_report(run: Run, result: SearchResult) -> Report:
         confirmation=Confirmed(
             confirmation.status, confirmation.candidate, confirmation.content, confirmation.reason
         ),
-        gaps=[*redaction_gaps(run), *hook_gaps(run), *unchecked_gaps(spec.cases)],
+        gaps=[
+            *redaction_gaps(run),
+            *hook_gaps(run),
+            *unchecked_gaps(spec.cases),
+            *exposure_gaps(confirmation, sum(case.split == "confirmation" for case in spec.cases)),
+        ],
     )
+
+
+def exposure_gaps(confirmation: Confirmation, cases: int) -> list[Gap]:
+    """Return a gap when another run had shown confirmation cases before."""
+    if not confirmation.exposed:
+        return []
+    detail = (
+        f"{confirmation.exposed} of {cases} confirmation cases had been shown by another run on"
+        " this machine, so they may have selected this text"
+    )
+    return [Gap("confirmation_exposed", detail)]
 
 
 def candidate_of(run: Run, step: Step) -> Candidate:

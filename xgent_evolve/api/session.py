@@ -19,6 +19,7 @@ from xgent_evolve.execution.facts import Finished, Frozen, Ledger, parse_fact
 from xgent_evolve.freeze.protocol import Protocol
 from xgent_evolve.remote.host import Host
 from xgent_evolve.remote.report import HostState
+from xgent_evolve.store.exposures import Exposures, no_exposures, user_exposures
 from xgent_evolve.store.journal import Fact, Journal, read_facts
 from xgent_evolve.store.rundir import RunDir
 from xgent_evolve.store.task_checks import TaskChecks, no_task_checks, user_task_checks
@@ -36,12 +37,21 @@ class Session:
     executor: Executor
     observer: Observer
     task_checks: TaskChecks = field(default_factory=no_task_checks)
+    exposures: Exposures = field(default_factory=no_exposures)
     gate: Gate = field(default_factory=Gate)
 
     def study(self) -> Run:
         """Return the run as a workflow sees it."""
         preflight = Preflighter(self.protocol, self.rundir, self.executor, self.observer)
-        return Run(self.protocol, self.rundir, self.executor, preflight, self.observer, self.gate)
+        return Run(
+            self.protocol,
+            self.rundir,
+            self.executor,
+            preflight,
+            self.observer,
+            self.gate,
+            self.exposures,
+        )
 
     def next_step(self) -> str:
         """Return the command that goes on with the run."""
@@ -78,7 +88,17 @@ def open_session(
         socket = recorded_socket(rundir, ledger)
         executor = Executor(host, rundir, journal, ledger, credentials, socket, observer)
         checks = user_task_checks(environment)
-        yield Session(rundir, protocol, journal, ledger, host, executor, observer, checks)
+        yield Session(
+            rundir,
+            protocol,
+            journal,
+            ledger,
+            host,
+            executor,
+            observer,
+            checks,
+            user_exposures(environment),
+        )
 
 
 def fold(facts: Sequence[Fact], rundir: RunDir) -> Ledger:

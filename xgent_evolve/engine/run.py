@@ -38,6 +38,7 @@ from xgent_evolve.harbor.requests import Planned, Planner
 from xgent_evolve.ids import ExecutionId, execution_id
 from xgent_evolve.measure.outcomes import Row, Scored, Unscored
 from xgent_evolve.spec.cases import Case
+from xgent_evolve.store.exposures import Exposures, no_exposures
 from xgent_evolve.store.rundir import RunDir
 
 type Plan = Callable[[Planner, ExecutionId], Planned]
@@ -86,6 +87,8 @@ class Run:
     observer: Observer
     gate: Gate = field(default_factory=Gate)
     """Closed when nothing new may begin."""
+    exposures: Exposures = field(default_factory=no_exposures)
+    """Which confirmation cases other runs have shown."""
     replay_only: bool = False
     """Whether what is not recorded is an error instead of a reason to reach for the host."""
     attempts: list[AttemptRow] = field(default_factory=list[AttemptRow])

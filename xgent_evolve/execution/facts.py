@@ -114,6 +114,8 @@ class ConfirmationOpened(Record):
     """Its condition."""
     content: Digest
     """Digest of what it shows."""
+    exposed: int = 0
+    """How many of the cases another run on this machine had shown before."""
 
 
 class Finished(Record):

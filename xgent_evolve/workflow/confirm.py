@@ -6,10 +6,12 @@ is selected on them: the search before has come to its end, and no other candida
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from xgent_evolve.canonical import digest_json
 from xgent_evolve.engine.run import Run, Trial
 from xgent_evolve.errors import StoreError
 from xgent_evolve.execution.facts import ConfirmationOpened
@@ -41,6 +43,8 @@ class Confirmation:
     """Candidate against baseline on the confirmation cases."""
     reason: str = ""
     """Why it was not run."""
+    exposed: int = 0
+    """How many of its cases another run had shown before."""
 
 
 def confirmation_cases(run: Run) -> list[Case]:
@@ -57,7 +61,7 @@ async def confirm(run: Run, candidate: str) -> Confirmation:
     """
     spec = run.protocol.spec
     content = run.condition(candidate).content
-    await open_confirmation(run, candidate, content)
+    opened = await open_confirmation(run, candidate, content)
     cases = confirmation_cases(run)
     rows = await run.trials(
         [
@@ -74,7 +78,8 @@ async def confirm(run: Run, candidate: str) -> Confirmation:
         measurement=spec.measurement,
         guardrails=spec.guardrails,
     )
-    return Confirmation(confirmation_status(comparison), candidate, content, comparison)
+    status = confirmation_status(comparison)
+    return Confirmation(status, candidate, content, comparison, exposed=opened.exposed)
 
 
 def confirmation_status(comparison: Comparison) -> ConfirmationStatus:
@@ -82,11 +87,13 @@ def confirmation_status(comparison: Comparison) -> ConfirmationStatus:
     return _STATUS[comparison.verdict.decision]
 
 
-async def open_confirmation(run: Run, candidate: str, content: Digest) -> None:
+async def open_confirmation(run: Run, candidate: str, content: Digest) -> ConfirmationOpened:
     """Record that the confirmation cases are shown for this candidate, before any is."""
-    opened = run.ledger.confirmation
+    opened, keys = run.ledger.confirmation, case_keys(run)
     if opened is None:
-        await run.record(ConfirmationOpened(candidate=candidate, content=content))
+        exposed = await asyncio.to_thread(run.exposures.count, keys, run.rundir.run_id)
+        opened = ConfirmationOpened(candidate=candidate, content=content, exposed=exposed)
+        await run.record(opened)
     elif opened.content != content:
         raise StoreError(
             "the confirmation cases have been shown for another candidate",
@@ -97,6 +104,17 @@ async def open_confirmation(run: Run, candidate: str, content: Digest) -> None:
             fix="they select nobody any more: start another run with confirmation cases that no"
             " search has seen",
         )
+    if not run.replay_only:
+        await asyncio.to_thread(run.exposures.keep, keys, run.rundir.run_id)
+    return opened
+
+
+def case_keys(run: Run) -> list[Digest]:
+    """Return the digest of each confirmation case, whatever its name."""
+    return [
+        digest_json(run.protocol.case(case.id).document(without=("id",)))
+        for case in confirmation_cases(run)
+    ]
 
 
 def not_run(reason: str) -> Confirmation:

@@ -27,6 +27,7 @@ from xgent_evolve.strategies.strategy import Proposed, Refused, SearchEnd, Step,
 from xgent_evolve.workflow.compare import prove_sandboxes
 from xgent_evolve.workflow.confirm import (
     Confirmation,
+    case_keys,
     confirm,
     confirmation_cases,
     not_run,
@@ -57,12 +58,25 @@ async def search(run: Run, memory: TaskMemory) -> SearchResult:
     study = Study(run)
     unknown = await find_unknown(run, memory, run.protocol.spec.cases)
     run.observer.tell(Planned(executions=study.most_executions(len(unknown))))
+    tell_exposed(run)
     await prove_sandboxes(run)
     await require_sound_tasks(run, memory, unknown)
     await study.measure(study.baseline)
     diagnosis = study.diagnosis(study.baseline)
     end = await hillclimb(study)
     return SearchResult(diagnosis, end, await confirm_best(run, study, end))
+
+
+def tell_exposed(run: Run) -> None:
+    """Say before anything is paid that confirmation cases have been shown by another run."""
+    exposed = run.exposures.count(case_keys(run), run.rundir.run_id)
+    if exposed and run.ledger.confirmation is None:
+        run.observer.tell(
+            Story(
+                f"warning: another run has shown {exposed} of the confirmation cases; what they"
+                " confirm now may have been selected by them"
+            )
+        )
 
 
 async def confirm_best(run: Run, study: Study, end: SearchEnd) -> Confirmation:
