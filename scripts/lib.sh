@@ -112,6 +112,27 @@ sync_from_pip_index() {
     ) || fail "the packages of uv.lock could not be installed" "read the message above"
 }
 
+# Harbor, in an environment of its own: only tests use it, and it brings ninety packages.
+HARBOR_VERSION=0.24.0
+need_harbor() {
+    local place=$CACHE/harbor-$HARBOR_VERSION
+    [ ! -x "$place/bin/harbor" ] || return 0
+    say harbor "installing $HARBOR_VERSION into $place"
+    rm -rf "$place" "$place.new"
+    local index=()
+    if [ -z "${UV_DEFAULT_INDEX:-}" ]; then
+        local address
+        address=$(python3 -m pip config get global.index-url 2>/dev/null || true)
+        [ -z "$address" ] || index=(--default-index "$address")
+    fi
+    {
+        "$UV" venv --quiet --relocatable --python "$ROOT/.venv/bin/python" "$place.new" &&
+            "$UV" pip install --quiet "${index[@]}" --python "$place.new/bin/python" \
+                "harbor==$HARBOR_VERSION"
+    } >&2 || fail "Harbor could not be installed" "read the message above"
+    mv "$place.new" "$place"
+}
+
 # ---------------------------------------------------------------- npm registry, Node
 
 # A private Node, from the package index; it knows the default npm registry.

@@ -12,6 +12,7 @@ import pytest
 
 from xgent_evolve.api import adoption, study
 from xgent_evolve.demo.study import write_study
+from xgent_evolve.errors import RefusedError
 from xgent_evolve.execution.events import Planned, SlotDone, Story
 from xgent_evolve.spec.models_v1 import Ssh
 
@@ -89,8 +90,8 @@ def test_a_study_is_looked_at_without_a_host(
         key_env="MODEL_API_KEY",
     )
     monkeypatch.chdir(tmp_path)
-    example("build_protocol(")
-    digest, agents = capsys.readouterr().out.split()
+    example("xgent_evolve.validate(")
+    digest, agents = capsys.readouterr().out.splitlines()[0].split()
     assert digest.startswith("blake3:")
     assert int(agents) > 0
 
@@ -108,3 +109,41 @@ def test_a_report_is_rendered_again(
 def test_the_example_of_adoption_uses_the_real_function(example: Callable[[str], Names]) -> None:
     names = example("def try_to_adopt")
     assert names["apply"] is adoption.apply
+
+
+def test_the_functions_of_the_package_are_the_ones_that_the_commands_call() -> None:
+    import xgent_evolve
+    from xgent_evolve.api import export, recompute, run_comparison, validation, verification
+
+    assert xgent_evolve.run is study.run
+    assert xgent_evolve.resume is study.resume
+    assert xgent_evolve.apply is adoption.apply
+    assert xgent_evolve.verify is verification.verify
+    assert xgent_evolve.validate is validation.validate
+    assert xgent_evolve.compute_report is recompute.compute_report
+    assert xgent_evolve.compare_runs is run_comparison.compare_runs
+    assert xgent_evolve.export_harbor is export.export_harbor
+    assert set(dir(xgent_evolve)) >= {"freeze_correction", "validate", "__version__"}
+    text = PAGE.read_text()
+    assert all(f"`{name}`" in text for name in xgent_evolve.__all__ if name != "__version__")
+    with pytest.raises(AttributeError, match="no attribute 'nothing'"):
+        xgent_evolve.__getattr__("nothing")
+
+
+def test_the_examples_of_reports_name_a_directory_that_is_no_run(
+    example: Callable[[str], Names], tmp_path: Path
+) -> None:
+    """They run on real runs in tests/e2e/test_reports.py; here they reach the real functions."""
+    publish = example("def publish")["publish"]
+    names = example("def drift")
+    drift, hand_over = names["drift"], names["hand_over"]
+    assert callable(publish)
+    assert callable(drift)
+    assert callable(hand_over)
+    for call in (
+        lambda: publish(tmp_path, tmp_path / "page.html"),
+        lambda: drift(tmp_path, tmp_path),
+        lambda: hand_over(tmp_path, tmp_path / "jobs"),
+    ):
+        with pytest.raises(RefusedError, match="not a run directory"):
+            call()

@@ -15,7 +15,7 @@ from xgent_evolve.cli.main import COMMANDS, app
 ROOT = Path(__file__).resolve().parents[2]
 GROUP = typer.main.get_command(app)
 _LINE = re.compile(r"^(?:\$ )?(?:\.venv/bin/)?xgent-evolve (.+)$", re.MULTILINE)
-_NAMES = [command.__name__ for command in COMMANDS]
+_NAMES = [command.__name__.replace("_", "-") for command in COMMANDS]
 
 
 def lines(documents: list[Path], code_blocks: Callable[[Path, str], list[str]]) -> list[str]:
@@ -57,5 +57,5 @@ def test_the_transcript_has_its_place() -> None:
 
 def test_commands_in_prose_exist(documents: list[Path]) -> None:
     for path in documents:
-        for name in re.findall(r"`xgent-evolve ([a-z]+)\b", path.read_text()):
+        for name in re.findall(r"`xgent-evolve ([a-z][a-z-]*)", path.read_text()):
             assert name in _NAMES, f"{path.name}: {name}"

@@ -17,13 +17,16 @@ import typer
 from xgent_evolve import __version__
 from xgent_evolve.cli.apply import apply
 from xgent_evolve.cli.cancel import cancel
+from xgent_evolve.cli.compare_runs import compare_runs
 from xgent_evolve.cli.correct import correct
 from xgent_evolve.cli.demo import demo
 from xgent_evolve.cli.doctor import doctor
 from xgent_evolve.cli.ending import exit_code_of
+from xgent_evolve.cli.export import export
 from xgent_evolve.cli.init import init
 from xgent_evolve.cli.logs import logs
 from xgent_evolve.cli.output import JSON_OPTION, say
+from xgent_evolve.cli.report import report
 from xgent_evolve.cli.resolve import resolve
 from xgent_evolve.cli.resume import resume
 from xgent_evolve.cli.run import run
@@ -47,6 +50,9 @@ COMMANDS: tuple[Callable[..., None], ...] = (
     resume,
     cancel,
     resolve,
+    report,
+    compare_runs,
+    export,
     verify,
     apply,
     correct,

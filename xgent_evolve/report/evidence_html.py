@@ -27,6 +27,8 @@ STREAM_CHARACTERS = 6000
 
 _ORDER = {"invalid": 0, "behaviour_failure": 1, "valid": 2}
 _STATUS_MARKS = {"valid": "✓", "behaviour_failure": "✗", "invalid": "!"}
+_STUDIED = ("measure", "confirm", "propose")
+"""What the report's table of attempts lists; the rest checks tasks and sandbox."""
 _CHECKS = {
     "untouched": "Check of the task with the untouched workspace",
     "oracle": "Check of the task with the reference solution",
@@ -51,7 +53,7 @@ type Key = tuple[str, str, int, str, int]
 
 def attempts_html(document: Document, evidence: Sequence[AttemptEvidence]) -> str:
     """Return the table of every attempt, with a link to what it left where that is known."""
-    links = {item.key: _name(n) for n, item in _numbered(evidence) if item.purpose == "measure"}
+    links = {item.key: _name(n) for n, item in _numbered(evidence) if item.purpose in _STUDIED}
     rows = [_row(attempt, links) for attempt in parts(document, "attempts")]
     if not rows:
         return "<p>None.</p>"
@@ -134,7 +136,7 @@ def _numbered(evidence: Sequence[AttemptEvidence]) -> Iterator[tuple[int, Attemp
     yield from enumerate(
         sorted(
             evidence,
-            key=lambda e: (e.case, e.purpose != "measure", e.purpose, *e.key),
+            key=lambda e: (e.case, e.purpose not in _STUDIED, e.purpose, *e.key),
         ),
         start=1,
     )
@@ -145,7 +147,7 @@ def _name(number: int) -> str:
 
 
 def _case_summary(case: str, items: Sequence[AttemptEvidence]) -> str:
-    measured = [item for item in items if item.purpose == "measure"]
+    measured = [item for item in items if item.purpose in _STUDIED]
     failures = sum(item.status == "behaviour_failure" for item in measured)
     invalid = sum(item.status == "invalid" for item in items)
     counted = (
@@ -159,7 +161,7 @@ def _attempt(number: int, item: AttemptEvidence, body: str | None) -> str:
     title = f"{item.condition}, repeat {item.repeat}, {item.kind}, attempt {item.attempt}"
     mark, kind = _STATUS_MARKS[item.status], item.status
     found = f"{mark} {item.status.replace('_', ' ')}{_because(item.cause)}"
-    if item.purpose != "measure":
+    if item.purpose not in _STUDIED:
         title = f"{_CHECKS.get(item.purpose, item.purpose)}: {item.kind}, attempt {item.attempt}"
         if item.status != "invalid":
             # Whether it is as it should be is the check's to say, not the attempt's.
@@ -183,7 +185,7 @@ def _because(cause: str | None) -> str:
 
 
 def _found(item: AttemptEvidence) -> Iterator[str]:
-    sentence = cause_sentence(item.cause or "") if item.purpose == "measure" else ""
+    sentence = cause_sentence(item.cause or "") if item.purpose in _STUDIED else ""
     if sentence:
         yield f"<p>{escape(sentence)}</p>"
     if item.detail:
