@@ -30,6 +30,8 @@ def once(which: str, groups: int) -> dict[str, float]:
 
 def ours(values: Sequence[float]) -> Callable[[], object]:
     """Return a call that makes our interval; what it needs is imported already."""
+    import numpy.random  # noqa: F401 - numpy loads it late, scipy early
+
     from xgent_evolve.measure.bootstrap import resample
 
     pairs = [(value, 1.0) for value in values]

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import math
+from dataclasses import replace
 from decimal import Decimal
+from statistics import NormalDist
 
 from hypothesis import find, given, settings
 from hypothesis import strategies as st
@@ -10,6 +13,7 @@ from hypothesis import strategies as st
 from xgent_evolve.measure.compare import compare
 from xgent_evolve.measure.comparison import Comparison
 from xgent_evolve.measure.outcomes import Outcome, Row, Scored, Unscored
+from xgent_evolve.measure.power import more_groups
 from xgent_evolve.spec.models_v1 import Guardrail, Measurement
 
 REPEATS = 2
@@ -235,6 +239,122 @@ def test_more_of_a_known_score_is_never_read_from_an_unscored_row(
     kept_cases = [row for row in rows if row in scored or any(s.case == row.case for s in scored)]
     if scored:
         assert compared(kept_cases, measurement).estimate == compared(scored, measurement).estimate
+
+
+@given(
+    estimate=st.floats(-1, 1),
+    error=st.floats(1e-3, 0.5),
+    groups=st.integers(2, 200),
+    required=st.integers(6, 20),
+    gain=st.sampled_from([0.0, 0.05, 0.2]),
+)
+def test_as_many_more_groups_as_reported_put_the_interval_on_one_side(
+    estimate: float, error: float, groups: int, required: int, gain: float
+) -> None:
+    def needed(distance: float, spread: float) -> int | None:
+        return more_groups(
+            estimate=gain + distance,
+            standard_error=spread,
+            groups=groups,
+            required=required,
+            gain=gain,
+            confidence=0.95,
+        )
+
+    def reach(total: int) -> float:
+        return NormalDist().inv_cdf(0.975) * error * math.sqrt(groups / total)
+
+    distance = estimate - gain
+    found = needed(distance, error)
+    if found is None:
+        assert abs(distance) <= 1e-12 or reach(10_000) > abs(distance) * (1 - 1e-9)
+        return
+    assert found >= max(1, required - groups)
+    assert reach(groups + found) <= abs(distance) * (1 + 1e-9)
+    if found > max(1, required - groups):
+        assert reach(groups + found - 1) > abs(distance) * (1 - 1e-9), "one fewer would not do"
+    wider = needed(distance, error * 1.5)
+    assert wider is None or wider >= found
+    assert needed(-distance, error) == found
+
+
+@given(rows=studies(), measurement=frozen, guardrails=floors)
+@settings(deadline=None)
+def test_more_groups_are_reported_only_where_they_could_help(
+    rows: list[Row], measurement: Measurement, guardrails: list[Guardrail]
+) -> None:
+    found = compared(rows, measurement, guardrails)
+    if found.more_groups is None:
+        return
+    assert found.verdict.decision in ("inconclusive", "discard")
+    codes = {reason.code for reason in found.verdict.reasons}
+    assert codes & {"interval_spans_gain", "too_few_groups"}
+    assert found.paired_groups + found.more_groups >= found.required_groups
+
+
+@given(rows=studies(), measurement=frozen, guardrails=floors, data=st.data())
+@settings(deadline=None)
+def test_no_unknown_value_can_undo_what_is_said_of_a_floor(
+    rows: list[Row], measurement: Measurement, guardrails: list[Guardrail], data: st.DataObject
+) -> None:
+    for told in compared(rows, measurement, guardrails).guardrails:
+        filled = [
+            row
+            if isinstance(row.outcome, Scored)
+            else replace(row, outcome=Scored(data.draw(st.sampled_from([0.0, 0.3, 1.0]))))
+            for row in with_every_trial(rows)
+        ]
+        (known,) = compared(filled, measurement, guardrails).guardrails
+        assert known.unknown == 0
+        assert known.candidate is not None
+        assert told.low - 1e-6 <= known.candidate <= told.high + 1e-6
+        assert known.status == ("held" if known.low >= known.floor else "regressed")
+        if told.status != "unknown":
+            assert known.status == told.status
+
+
+@given(rows=studies(), measurement=frozen, floor=st.sampled_from(["0.3", "0.6", "0.9"]))
+@settings(deadline=None)
+def test_floors_decide_as_they_are_documented(
+    rows: list[Row], measurement: Measurement, floor: str
+) -> None:
+    guardrail = Guardrail(name="task_contract", floor=Decimal(floor))
+    free = compared(rows, measurement).verdict
+    bound = compared(rows, measurement, [guardrail])
+    (told,) = bound.guardrails
+    codes = [reason.code for reason in bound.verdict.reasons]
+    if free.decision == "invalid":
+        assert bound.verdict.decision == "invalid"
+    elif told.status == "regressed":
+        assert (bound.verdict.decision, codes[0]) == ("discard", "guardrail_regressed")
+    elif told.status == "unknown":
+        assert bound.verdict.decision == "inconclusive"
+        assert "guardrail_unknown" in codes
+    else:
+        assert bound.verdict == free
+
+
+@given(rows=studies(), measurement=frozen)
+@settings(deadline=None)
+def test_a_check_that_nobody_reports_is_unknown_and_never_kept(
+    rows: list[Row], measurement: Measurement
+) -> None:
+    found = compared(rows, measurement, [Guardrail(name="lint", floor=Decimal(0))])
+    (told,) = found.guardrails
+    assert (told.status, told.known, told.candidate) == ("unknown", 0, None)
+    assert found.verdict.decision in ("inconclusive", "invalid")
+
+
+def with_every_trial(rows: list[Row]) -> list[Row]:
+    """The rows, and an unscored one for each trial of the protocol that lacks one."""
+    missing = Unscored("not_run", "")
+    found = {(row.case, row.condition, row.repeat): row for row in rows}
+    for case, group in sorted({(row.case, row.group) for row in rows}):
+        for condition in ("base", "cand"):
+            for repeat in range(REPEATS):
+                key = (case, condition, repeat)
+                found.setdefault(key, Row(case, group, condition, repeat, missing))
+    return list(found.values())
 
 
 def replace_repeats(measurement: Measurement, repeats: int) -> Measurement:

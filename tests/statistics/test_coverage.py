@@ -24,7 +24,7 @@ type Floats = npt.NDArray[np.float64]
 type Draw = Callable[[np.random.Generator, tuple[int, int]], Floats]
 
 STUDIES, BLOCKS, RESAMPLES = 4000, 20, 999
-GROUPS = (6, 8, 12, 20, 50)
+GROUPS = (6, 8, 12, 20, 50, 100)
 
 
 def normal(rng: np.random.Generator, shape: tuple[int, int]) -> Floats:
