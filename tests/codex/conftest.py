@@ -122,7 +122,7 @@ class Turn:
 
     def commands(self) -> list[Mapping[str, object]]:
         items = [event["item"] for event in self.events if event["type"] == "item.completed"]
-        return [item for item in items if item["type"] == "command_execution"]  # type: ignore[index]
+        return [item for item in items if item["type"] == "command_execution"]
 
 
 @dataclass(frozen=True, slots=True)

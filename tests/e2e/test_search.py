@@ -10,6 +10,7 @@ import signal
 import subprocess
 import time
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -144,6 +145,10 @@ def length(run: Path) -> int:
     return path.read_bytes().count(b"\n") if path.exists() else 0
 
 
+def goes_on(run: Path, before: int, process: subprocess.Popen) -> bool:
+    return length(run) > before or process.poll() is not None
+
+
 @pytest.mark.codex
 @pytest.mark.timeout(900)
 def test_a_search_that_is_killed_ten_times_ends_like_one_that_was_not(
@@ -164,7 +169,7 @@ def test_a_search_that_is_killed_ten_times_ends_like_one_that_was_not(
     for _ in range(10):
         before = length(killed)
         process = study.start(*arguments, environment=unshown)
-        wait_for(lambda: length(killed) > before or process.poll() is not None, "it goes on")  # noqa: B023
+        wait_for(partial(goes_on, killed, before, process), "the run goes on, or has ended")
         time.sleep(moments.uniform(0.0, 1.5))
         assert process.poll() is None, study.story.read_text()[-2000:]
         process.send_signal(signal.SIGKILL)

@@ -25,7 +25,7 @@ def trees() -> Iterator[ModuleType]:
     shadowed = {name: sys.modules.pop(name) for name in MODULES & sys.modules.keys()}
     sys.path.insert(0, str(RUNNER))
     try:
-        import trees  # type: ignore[import-not-found]
+        import trees
 
         yield trees
     finally:
@@ -156,7 +156,7 @@ def test_a_delivery_applied_to_the_baseline_is_the_captured_tree(
 ) -> None:
     """PAT-02: whatever becomes what: files, links, directories, modes, empty and odd names."""
     old, new = flat(trees, before), flat(trees, after)
-    from export import same_file  # type: ignore[import-not-found]
+    from export import same_file
 
     text = sys.modules["durable"].path_text
     changes = []

@@ -6,22 +6,21 @@ that says so is computed again first. Whatever else a run has found, apply write
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 from xgent_evolve.adopt.correction import FILE, Correction, read_correction, require_sources
+from xgent_evolve.adopt.diff import file_diff
 from xgent_evolve.adopt.plan import Change, already_adopted, find_conflicts
 from xgent_evolve.adopt.transaction import adopt, require_free
 from xgent_evolve.adopt.worktree import WorkTree
 from xgent_evolve.api.candidate import confirmed_changes
-from xgent_evolve.api.session import open_rundir
-from xgent_evolve.errors import AuthorityError, RefusedError, UnconfirmedError
+from xgent_evolve.api.session import last_finished, open_rundir, require_finished
+from xgent_evolve.errors import AuthorityError, UnconfirmedError
 from xgent_evolve.freeze.git import Repository
 from xgent_evolve.freeze.protocol import Protocol
 from xgent_evolve.store.blobs import BlobStore
-from xgent_evolve.store.rundir import RunDir
 
 RECORD = "adoption.json"
 """Name of the file beside the evidence that says how far an adoption has come."""
@@ -58,7 +57,7 @@ def apply(path: Path, repo: Path, *, dry_run: bool = False) -> Adoption:
     if (path / FILE).exists():
         return apply_correction(path, repo, dry_run=dry_run)
     rundir, protocol = open_rundir(path)
-    require_finished(rundir)
+    require_finished(last_finished(rundir, protocol), rundir)
     root = require_authority(protocol, repo)
     spec = protocol.spec
     if spec.mode != "search":
@@ -114,18 +113,13 @@ def foresee(root: Path, changes: list[Change]) -> tuple[str, ...]:
 
 
 def diff_lines(changes: list[Change], blobs: BlobStore) -> Iterator[str]:
-    """Return the lines of a unified diff of all changes."""
+    """Yield the lines of a unified diff of all changes."""
     for change in changes:
         before, after = (
-            [] if state is None else lines_of(blobs.get(state.digest))
+            None if state is None else blobs.get(state.digest)
             for state in (change.before, change.after)
         )
-        yield from difflib.unified_diff(before, after, f"a/{change.path}", f"b/{change.path}")
-
-
-def lines_of(content: bytes) -> list[str]:
-    """Return the lines of a text, each with an end."""
-    return [f"{line}\n" for line in content.decode("utf-8", "replace").splitlines()]
+        yield from file_diff(change.path, before, after)
 
 
 def require_allowed(correction: Correction, package: Path) -> None:
@@ -137,19 +131,6 @@ def require_allowed(correction: Correction, package: Path) -> None:
             expected="authorized: true",
             found="authorized: false",
             fix="nothing was changed; whoever may decide freezes it again with authority",
-        )
-
-
-def require_finished(rundir: RunDir) -> None:
-    """Require that the run has a report."""
-    if not rundir.report_json_path.exists():
-        raise RefusedError(
-            "the run is not finished",
-            code="E_RUN_UNFINISHED",
-            where=str(rundir.path),
-            expected="report.json",
-            found="no report",
-            fix=f"xgent-evolve resume --run {rundir.path}",
         )
 
 

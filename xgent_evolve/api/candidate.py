@@ -9,9 +9,9 @@ from xgent_evolve.adopt.plan import Change, FileState
 from xgent_evolve.api.verification import Verification, examine
 from xgent_evolve.errors import AuthorityError, RefusedError, UnconfirmedError
 from xgent_evolve.freeze.places import spec_path
-from xgent_evolve.freeze.protocol import FrozenCondition, Protocol
-from xgent_evolve.freeze.rules import holds_rule
-from xgent_evolve.search.text import studied_text
+from xgent_evolve.freeze.protocol import Protocol
+from xgent_evolve.search.text import lost_rules, studied_text
+from xgent_evolve.spec.parts import Target
 from xgent_evolve.spec.paths import covered
 from xgent_evolve.store.bundles import Blobs, Entry, Tree
 from xgent_evolve.store.rundir import RunDir
@@ -42,7 +42,7 @@ def confirmed_changes(rundir: RunDir, protocol: Protocol) -> list[Change]:
     candidate = again.run.condition(confirmation.candidate or "")
     before = studied_text(target, baseline, blobs)
     after = studied_text(target, candidate, blobs)
-    require_kept_rules(protocol, candidate, after, blobs)
+    require_kept_rules(target, after, blobs)
     changes = changes_between(before, after)
     require_writable(protocol, changes)
     return changes
@@ -77,29 +77,21 @@ def require_confirmed(confirmation: Confirmation, report: Path) -> None:
     )
 
 
-def require_kept_rules(
-    protocol: Protocol, candidate: FrozenCondition, text: Tree, blobs: Blobs
-) -> None:
-    """Require every protected rule of the text once more, whatever the search has checked."""
-    files = {entry.path: entry for entry in text}
-    for number, rule in enumerate(protocol.spec.target.protected_rules):
-        path = spec_path(rule.path)
-        studied = covered(path, [spec_path(item) for item in protocol.spec.target.paths])
-        entry = files.get(path)
-        kept = entry is not None and entry.blob is not None
-        if studied and not (kept and holds_rule(_content(entry, blobs), rule)):
-            raise RefusedError(
-                "the candidate drops a protected rule",
-                code="E_APPLY_EVIDENCE",
-                where=f"$.target.protected_rules[{number}]",
-                expected=f"{rule.path} with {rule.text.strip().partition(chr(10))[0]!r}",
-                found=f"{candidate.id} without it",
-                fix="nothing was changed",
-            )
+def require_kept_rules(target: Target, text: Tree, blobs: Blobs) -> None:
+    """Require every protected rule of the text once more, whatever the search has checked (J1)."""
+    for rule in lost_rules(target, text, lambda entry: _content(entry, blobs)):
+        raise RefusedError(
+            "the candidate drops a protected rule",
+            code="E_APPLY_EVIDENCE",
+            where="$.target.protected_rules",
+            expected=f"{rule.path} with {rule.text.strip().partition(chr(10))[0]!r}",
+            found="the text without it",
+            fix="nothing was changed",
+        )
 
 
-def _content(entry: Entry | None, blobs: Blobs) -> bytes:
-    return b"" if entry is None or entry.blob is None else blobs.get(entry.blob)
+def _content(entry: Entry, blobs: Blobs) -> bytes:
+    return b"" if entry.blob is None else blobs.get(entry.blob)
 
 
 def changes_between(before: Tree, after: Tree) -> list[Change]:

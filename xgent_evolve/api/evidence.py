@@ -9,7 +9,7 @@ from xgent_evolve.engine.run import Run
 from xgent_evolve.engine.slots import AttemptRow
 from xgent_evolve.execution.executor import load_artifacts
 from xgent_evolve.harbor.artifacts import Artifacts, StoredFile
-from xgent_evolve.harbor.outcome import file_content
+from xgent_evolve.harbor.outcome import captured_output, file_content
 from xgent_evolve.harbor.patch import PathPatch, read_patch
 from xgent_evolve.harbor.request import PAID, FileFact
 from xgent_evolve.harbor.requests import COLLECTED
@@ -72,9 +72,7 @@ def transcript_of(rundir: RunDir, artifacts: Artifacts) -> Transcript:
 
 def stream_of(rundir: RunDir, artifacts: Artifacts, name: str) -> Stream:
     """Return what a command printed on a stream, as text."""
-    read = rundir.blobs.get
-    parts = [file_content(artifacts, part, read) or b"" for part in (name, f"{name}.tail")]
-    text = b"".join(parts).decode("utf-8", "replace")
+    text = captured_output(artifacts, name, rundir.blobs.get).decode("utf-8", "replace")
     return Stream(name, text, dropped_bytes(rundir, artifacts, name))
 
 

@@ -86,9 +86,9 @@ def export_harbor(run: Path, output: Path) -> Export:
             "the run measured no trial, so there is nothing to export",
             code="E_EXPORT",
             where=str(run),
-            expected="a run of mode compare",
+            expected="a run of mode compare or search",
             found=f"mode {report.protocol.spec.mode}",
-            fix="export a comparison; report has what a smoke found",
+            fix="export a comparison or a search; report has what a smoke found",
         )
     with store_errors(output):
         output.parent.mkdir(parents=True, exist_ok=True)

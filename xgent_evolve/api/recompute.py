@@ -7,9 +7,8 @@ from pathlib import Path
 
 from xgent_evolve.api.evidence import evidence_of
 from xgent_evolve.api.replay import replay
-from xgent_evolve.api.session import open_rundir, read_ledger
+from xgent_evolve.api.session import open_rundir, read_ledger, require_finished
 from xgent_evolve.engine.run import Run
-from xgent_evolve.errors import RefusedError
 from xgent_evolve.freeze.code import require_code
 from xgent_evolve.freeze.protocol import Protocol
 from xgent_evolve.report.document import Document
@@ -64,14 +63,6 @@ def compute_report(run: Path) -> RunReport:
     rundir, protocol = open_rundir(run)
     ledger = read_ledger(rundir, protocol)
     require_code(protocol.code)
-    if ledger.finished is None:
-        raise RefusedError(
-            "the run is not finished, so it has no report",
-            code="E_RUN_UNFINISHED",
-            where=str(rundir.path),
-            expected="a finished run",
-            found="no report in the journal",
-            fix=f"xgent-evolve status --run {rundir.path} says where it stands",
-        )
+    require_finished(ledger.finished, rundir)
     again = replay(protocol, rundir, ledger)
     return RunReport(rundir, protocol, again.document, again.run)

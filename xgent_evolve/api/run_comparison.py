@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import cast
 
 from xgent_evolve.api.recompute import compute_report
-from xgent_evolve.api.session import last_finished, open_rundir
+from xgent_evolve.api.session import last_finished, open_rundir, require_finished
 from xgent_evolve.canonical import digest_bytes
-from xgent_evolve.errors import DriftError, RefusedError, StoreError
+from xgent_evolve.errors import DriftError, StoreError
 from xgent_evolve.freeze.code import require_code
 from xgent_evolve.freeze.protocol import Protocol
 from xgent_evolve.report.document import Document
@@ -68,16 +68,7 @@ def frozen_inputs(protocol: Protocol) -> Document:
 
 
 def _recorded_report(rundir: RunDir, protocol: Protocol) -> Document:
-    finished = last_finished(rundir, protocol)
-    if finished is None:
-        raise RefusedError(
-            "the run is not finished, so there is nothing to compare",
-            code="E_RUN_UNFINISHED",
-            where=str(rundir.path),
-            expected="a finished run",
-            found="no report in the journal",
-            fix=f"xgent-evolve status --run {rundir.path} says where it stands",
-        )
+    finished = require_finished(last_finished(rundir, protocol), rundir)
     try:
         content = rundir.report_json_path.read_bytes()
     except OSError:

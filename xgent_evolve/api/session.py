@@ -11,7 +11,7 @@ from pathlib import Path
 from xgent_evolve.engine.gate import Gate
 from xgent_evolve.engine.preflight import Preflighter
 from xgent_evolve.engine.run import Run
-from xgent_evolve.errors import StoreError
+from xgent_evolve.errors import RefusedError, StoreError
 from xgent_evolve.execution.credential import Credentials
 from xgent_evolve.execution.events import Observer, Story
 from xgent_evolve.execution.executor import Executor
@@ -154,6 +154,25 @@ def last_finished(rundir: RunDir, protocol: Protocol) -> Finished | None:
             fact = parse_fact(facts[number - 1], number, where)
             return fact if isinstance(fact, Finished) else None
     return None
+
+
+def require_finished(finished: Finished | None, rundir: RunDir) -> Finished:
+    """Return the fact that a run came to its end.
+
+    Raises:
+        RefusedError: E_RUN_UNFINISHED.
+
+    """
+    if finished is None:
+        raise RefusedError(
+            "the run is not finished, so it has no result yet",
+            code="E_RUN_UNFINISHED",
+            where=str(rundir.path),
+            expected="a finished run",
+            found="no report in the journal",
+            fix=f"xgent-evolve resume --run {rundir.path}",
+        )
+    return finished
 
 
 def host_of(

@@ -14,10 +14,10 @@ from typing import cast
 
 from xgent_evolve.api.evidence import evidence_of
 from xgent_evolve.api.replay import Replay, replay
-from xgent_evolve.api.session import open_rundir, read_ledger
+from xgent_evolve.api.session import open_rundir, read_ledger, require_finished
 from xgent_evolve.canonical import Json, canonical_bytes, digest_bytes
 from xgent_evolve.engine.attempts import attempt_document
-from xgent_evolve.errors import RefusedError, StoreError, XgentError
+from xgent_evolve.errors import StoreError, XgentError
 from xgent_evolve.execution.executor import load_artifacts, require_destroyed
 from xgent_evolve.execution.facts import Ledger
 from xgent_evolve.freeze.build import reachable
@@ -25,7 +25,7 @@ from xgent_evolve.freeze.code import require_code
 from xgent_evolve.freeze.protocol import Protocol
 from xgent_evolve.harbor.events import json_lines
 from xgent_evolve.ids import ExecutionId, execution_id
-from xgent_evolve.report.document import Document, JsonValue
+from xgent_evolve.report.document import Document, JsonValue, differences
 from xgent_evolve.report.html import report_html
 from xgent_evolve.report.model import json_bytes
 from xgent_evolve.report.text import report_text
@@ -78,15 +78,7 @@ def examine(rundir: RunDir, protocol: Protocol) -> tuple[Verification, Replay | 
     """
     ledger = read_ledger(rundir, protocol)
     require_code(protocol.code)
-    if ledger.finished is None:
-        raise RefusedError(
-            "the run is not finished, so there is no result to verify",
-            code="E_RUN_UNFINISHED",
-            where=str(rundir.path),
-            expected="a finished run",
-            found="no report in the journal",
-            fix=f"xgent-evolve resume --run {rundir.path}",
-        )
+    require_finished(ledger.finished, rundir)
     done = Verification()
     again: Replay | None = None
     check_blobs(rundir, done)
@@ -222,12 +214,12 @@ def report_findings(path: Path, wanted: Document, content: bytes) -> list[Findin
         found = cast("JsonValue", json.loads(content))
     except ValueError:
         return [Finding(str(path), "the report as JSON", f"{len(content)} bytes of something else")]
-    differences = list(_differences(wanted, found, "$"))
-    if not differences:
+    differing = list(differences(wanted, found, "$"))
+    if not differing:
         return [Finding(str(path), "the report's own byte form", "another layout of equal values")]
     return [
         Finding(f"{path}: {place}", _shown(left), _shown(right))
-        for place, left, right in differences[:_MOST_DIFFERENCES]
+        for place, left, right in differing[:_MOST_DIFFERENCES]
     ]
 
 
@@ -263,19 +255,6 @@ def count_values(document: JsonValue) -> int:
             return sum(map(count_values, document))
         case _:
             return 1
-
-
-def _differences(
-    wanted: JsonValue, found: JsonValue, place: str
-) -> Iterator[tuple[str, JsonValue, JsonValue]]:
-    if isinstance(wanted, dict) and isinstance(found, dict):
-        for key in sorted({*wanted, *found}):
-            yield from _differences(wanted.get(key), found.get(key), f"{place}.{key}")
-    elif isinstance(wanted, list) and isinstance(found, list) and len(wanted) == len(found):
-        for number, (left, right) in enumerate(zip(wanted, found, strict=True)):
-            yield from _differences(left, right, f"{place}[{number}]")
-    elif wanted != found or type(wanted) is not type(found):
-        yield place, wanted, found
 
 
 def _shown(value: JsonValue) -> str:

@@ -49,7 +49,7 @@ def json_lines(content: bytes) -> Iterator[dict[str, Json]]:
     for line in content.split(b"\n"):
         try:
             parsed = json.loads(line)
-        except ValueError:
+        except (ValueError, RecursionError):  # what comes from a container may nest without end
             continue
         if isinstance(parsed, dict):
             yield cast("dict[str, Json]", parsed)

@@ -161,7 +161,7 @@ def _reward(
 def _checks(content: bytes | None) -> tuple[tuple[str, float | None], ...]:
     try:
         parsed = cast("Json", json.loads(content or b"{}"))
-    except ValueError:
+    except (ValueError, RecursionError):
         return ()
     if not isinstance(parsed, dict):
         return ()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 
 from xgent_evolve.measure.rounding import rounded
 from xgent_evolve.redact import printable
@@ -20,6 +21,20 @@ def json_bytes(document: Document) -> bytes:
     """
     text = json.dumps(document, sort_keys=True, indent=2, ensure_ascii=False, allow_nan=False)
     return f"{text}\n".encode()
+
+
+def differences(
+    first: JsonValue, second: JsonValue, place: str
+) -> Iterator[tuple[str, JsonValue, JsonValue]]:
+    """Yield every place at which two documents differ, with both values; absent is None."""
+    if isinstance(first, dict) and isinstance(second, dict):
+        for key in sorted({*first, *second}):
+            yield from differences(first.get(key), second.get(key), f"{place}.{key}")
+    elif isinstance(first, list) and isinstance(second, list) and len(first) == len(second):
+        for index, (left, right) in enumerate(zip(first, second, strict=True)):
+            yield from differences(left, right, f"{place}[{index}]")
+    elif first != second or type(first) is not type(second):
+        yield place, first, second
 
 
 def number(value: float | None) -> float | None:

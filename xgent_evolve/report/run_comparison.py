@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from xgent_evolve.report.access import find_part, number_of, part, parts, string
-from xgent_evolve.report.document import Document, JsonValue, number
+from xgent_evolve.report.document import Document, JsonValue, differences, number
 from xgent_evolve.report.tables import plain, share
 from xgent_evolve.report.words import points
 
@@ -62,20 +62,6 @@ def compared_runs(first: FinishedRun, second: FinishedRun) -> Document:
         "shared": [_shared(pair, first, second) for pair in _condition_pairs(first, second)],
         "limit": LIMIT,
     }
-
-
-def differences(
-    first: JsonValue, second: JsonValue, place: str
-) -> Iterator[tuple[str, JsonValue, JsonValue]]:
-    """Yield every place at which two documents differ, with both values; absent is None."""
-    if isinstance(first, dict) and isinstance(second, dict):
-        for key in sorted({*first, *second}):
-            yield from differences(first.get(key), second.get(key), f"{place}.{key}")
-    elif isinstance(first, list) and isinstance(second, list) and len(first) == len(second):
-        for index, (left, right) in enumerate(zip(first, second, strict=True)):
-            yield from differences(left, right, f"{place}[{index}]")
-    elif first != second or type(first) is not type(second):
-        yield place, first, second
 
 
 def _side(run: FinishedRun) -> Document:

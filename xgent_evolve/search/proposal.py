@@ -23,6 +23,7 @@ from xgent_evolve.strategies.strategy import Proposal
 
 TEXT_DIRECTORY = "text"
 """Where the text lies in the optimizer's working directory; all else there is scratch."""
+_MOST_MESSAGE = 64_000
 _MOST_CHARACTERS = 4000
 _SHARED_MODE = 0o111
 
@@ -73,13 +74,15 @@ def read_proposal(artifacts: Artifacts, read: Read) -> Proposal | str:
     message = last_message(captured_output(artifacts, "stdout", read))
     if message is None:
         return "the optimizer left no final message"
+    if len(message) > _MOST_MESSAGE:
+        return f"the final message is longer than {_MOST_MESSAGE} characters"
     try:
         answer = ProposalAnswer.model_validate(json.loads(message))
     except ValidationError as error:
         fault = error.errors()[0]
         place = ".".join(map(str, fault["loc"]))
         return f"the final message is no proposal: {place or 'it'}: {fault['msg']}"
-    except ValueError:
+    except (ValueError, RecursionError):
         return "the final message is not JSON"
     texts = (answer.hypothesis, answer.expected_effect, answer.counterexample)
     if not all(text.strip() for text in texts):

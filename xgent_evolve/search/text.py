@@ -7,10 +7,10 @@ one that a JobSpec brings (requirements B3, B11, B14).
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
+from xgent_evolve.adopt.diff import file_diff
 from xgent_evolve.errors import XgentError
 from xgent_evolve.freeze.conditions import condition_content
 from xgent_evolve.freeze.places import spec_path
@@ -21,7 +21,7 @@ from xgent_evolve.freeze.skill_trees import SKILL_FILE
 from xgent_evolve.freeze.snapshot import require_distinct_names
 from xgent_evolve.freeze.surface import require_skill
 from xgent_evolve.ids import Digest
-from xgent_evolve.spec.parts import Target
+from xgent_evolve.spec.parts import ProtectedRule, Target
 from xgent_evolve.spec.paths import covered, last_name, within
 from xgent_evolve.spec.surfaces import AGENTS_FILE, agents_paths, skill_root
 from xgent_evolve.store.bundles import (
@@ -106,27 +106,12 @@ def text_diff(before: Tree, after: Tree, read: Callable[[Digest], bytes]) -> str
             continue
         if old is not None and new is not None and old.mode != new.mode:
             lines.append(f"mode of {path}: {old.mode:04o} to {new.mode:04o}\n")
-        texts = [_lines(entry, read) for entry in (old, new)]
-        if texts[0] is None or texts[1] is None:
-            lines.append(f"binary file {path} differs\n")
-            continue
-        lines += difflib.unified_diff(
-            texts[0],
-            texts[1],
-            "/dev/null" if old is None else f"a/{path}",
-            "/dev/null" if new is None else f"b/{path}",
-        )
+        contents = [
+            None if entry is None or entry.blob is None else read(entry.blob)
+            for entry in (old, new)
+        ]
+        lines += file_diff(path, *contents)
     return "".join(lines)
-
-
-def _lines(entry: Entry | None, read: Callable[[Digest], bytes]) -> list[str] | None:
-    if entry is None or entry.blob is None:
-        return []
-    try:
-        text = read(entry.blob).decode("utf-8")
-    except UnicodeDecodeError:
-        return None
-    return [f"{line}\n" for line in text.splitlines()]
 
 
 def change_problems(
@@ -155,7 +140,7 @@ def change_problems(
         return ["nothing is changed"]
     return [
         *_tree_problems(target, after, changes, blobs),
-        *_rule_problems(target, before, after, changes),
+        *_rule_problems(target, after, changes, blobs),
     ]
 
 
@@ -197,22 +182,29 @@ def _tree_problems(target: Target, after: Tree, changes: Changes, blobs: Blobs) 
         yield _sentence(error)
 
 
-def _rule_problems(
-    target: Target,
-    before: Mapping[str, Entry],
-    after: Tree,
-    changes: Changes,
-) -> Iterator[str]:
-    """Yield every protected rule that the changed text no longer has (requirement B11)."""
-    kept = {entry.path for entry in after}
-    for rule in target.protected_rules:
-        path = spec_path(rule.path)
-        if path not in before or path not in changes:
-            continue  # untouched, and the parent was checked
-        new = changes[path]
-        if path not in kept or new is None or not holds_rule(new.content, rule):
-            first = rule.text.strip().partition("\n")[0]
-            yield f"{path} no longer has the protected rule {first[:60]!r}"
+def lost_rules(target: Target, text: Tree, read: Callable[[Entry], bytes]) -> list[ProtectedRule]:
+    """Return every protected rule of the studied text that a version of it has not (B11)."""
+    root = _root(target)
+    studied = _studied_agents(target) if root is None else [root]
+    files = {entry.path: entry for entry in text}
+    return [
+        rule
+        for rule in target.protected_rules
+        if covered(path := spec_path(rule.path), studied)
+        and (path not in files or not holds_rule(read(files[path]), rule))
+    ]
+
+
+def _rule_problems(target: Target, after: Tree, changes: Changes, blobs: Blobs) -> Iterator[str]:
+    def read(entry: Entry) -> bytes:
+        new = changes.get(entry.path)
+        if new is not None:
+            return new.content
+        return b"" if entry.blob is None else blobs.get(entry.blob)
+
+    for rule in lost_rules(target, after, read):
+        first = rule.text.strip().partition("\n")[0]
+        yield f"{rule.path} no longer has the protected rule {first[:60]!r}"
 
 
 def _sentence(error: XgentError) -> str:

@@ -7,7 +7,6 @@ is selected on them: the search before has come to its end, and no other candida
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -120,8 +119,3 @@ def case_keys(run: Run) -> list[Digest]:
 def not_run(reason: str) -> Confirmation:
     """Return a confirmation that was not opened."""
     return Confirmation("not_run", reason=reason)
-
-
-def planned_trials(cases: Sequence[Case], repeats: int) -> int:
-    """Return how many agent executions one confirmation plans."""
-    return 2 * len(cases) * repeats

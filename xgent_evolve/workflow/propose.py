@@ -31,6 +31,8 @@ from xgent_evolve.spec.bounds import compared_cases
 from xgent_evolve.store.bundles import make_tree
 from xgent_evolve.strategies.strategy import Proposed, Refused, Step, Version
 
+_MOST_REASONS = 20
+
 
 async def propose(
     run: Run, number: int, parent: Version, seen: Sequence[Observation], steps: Sequence[Step]
@@ -81,7 +83,7 @@ def judge(
     before = run.condition(parent.id)
     problems += change_problems(protocol, before, changes, blobs)
     if problems:
-        return Refused(tuple(problems), proposal)
+        return Refused(shortened(problems), proposal)
     target = protocol.spec.target
     text = changed_text(studied_text(target, before, blobs), changes)
     candidate = with_text(target, before, f"candidate-{number}", text, blobs)
@@ -89,6 +91,12 @@ def judge(
         return Refused((repeated,), proposal)
     run.candidates[candidate.id] = candidate
     return Proposed(proposal, Version(candidate.id, candidate.content))
+
+
+def shortened(problems: Sequence[str]) -> tuple[str, ...]:
+    """Return the first problems and how many more there are: a change may touch any number."""
+    more = len(problems) - _MOST_REASONS
+    return (*problems[:_MOST_REASONS], *([f"and {more} more"] if more > 0 else []))
 
 
 def _repeated(

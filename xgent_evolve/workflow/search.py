@@ -29,9 +29,7 @@ from xgent_evolve.workflow.confirm import (
     Confirmation,
     case_keys,
     confirm,
-    confirmation_cases,
     not_run,
-    planned_trials,
 )
 from xgent_evolve.workflow.propose import propose
 from xgent_evolve.workflow.task_check import EXECUTIONS, find_unknown, require_sound_tasks
@@ -83,9 +81,7 @@ async def confirm_best(run: Run, study: Study, end: SearchEnd) -> Confirmation:
     """Confirm the best version of a search, unless it is the baseline itself."""
     if end.best == study.baseline:
         return not_run("no candidate was kept")
-    cases, repeats = confirmation_cases(run), run.protocol.spec.measurement.repeats
-    reserved = allowance(run.protocol.spec.budget, "confirmation")
-    if not cases or reserved < planned_trials(cases, repeats):
+    if not planned(run.protocol.spec).confirmation:
         return not_run("the JobSpec reserves no confirmation")
     run.observer.tell(Story(f"confirming {end.best.id} on cases that nobody has seen"))
     return await confirm(run, end.best.id)

@@ -50,10 +50,10 @@ class Parts:
             return None
 
         self.run = Run(
-            protocol=SimpleNamespace(spec=spec),  # type: ignore[arg-type]
-            rundir=rundir,  # type: ignore[arg-type]
-            executor=SimpleNamespace(ledger=self.ledger, execute=self.execute),  # type: ignore[arg-type]
-            preflight=SimpleNamespace(planner=planner),  # type: ignore[arg-type]
+            protocol=SimpleNamespace(spec=spec),
+            rundir=rundir,
+            executor=SimpleNamespace(ledger=self.ledger, execute=self.execute),
+            preflight=SimpleNamespace(planner=planner),
             observer=Silent(),
         )
 
@@ -121,7 +121,7 @@ def test_a_resumed_run_tries_what_was_refused_once_more(
     parts = Parts(tmp_path, {"first": [(1, DONE)]})
     for attempt in (1, 2):
         uuid = execution_id(RUN, "measure/absent/first/1/agent", attempt)
-        parts.ledger.captured[uuid] = Captured(uuid=uuid, artifacts=uuid)  # type: ignore[arg-type]
+        parts.ledger.captured[uuid] = Captured(uuid=uuid, artifacts=uuid)
         parts.ledger.cleaned.add(uuid)
         parts.meanings[uuid] = refused(cause)
     monkeypatch.setattr(

@@ -19,6 +19,7 @@ from xgent_evolve.harbor.artifacts import (
     StoredFile,
 )
 from xgent_evolve.harbor.causes import code_of
+from xgent_evolve.harbor.events import json_lines
 from xgent_evolve.harbor.outcome import (
     Broken,
     Done,
@@ -364,3 +365,10 @@ def test_what_the_agent_would_have_seen_too_much_or_too_little_is_no_score(
     assert end == Broken(status, "extra  bb  /etc/codex/skills/x/SKILL.md")
     assert code_of(end.cause) == code
     assert not is_worth_another_attempt(end)
+
+
+def test_lines_that_nest_without_end_are_skipped_like_other_nonsense() -> None:
+    deep = b"[" * 50_000
+    assert [line["type"] for line in json_lines(deep + b'\n{"type": "turn.completed"}\n')] == [
+        "turn.completed"
+    ]

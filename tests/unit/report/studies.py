@@ -74,7 +74,7 @@ def attempts(found: list[Row]) -> list[Attempt]:
 def study(mode: str) -> Study:
     """The identity of a study."""
     question = "Does the edited skill help?\x1b[31m <b>|pipe|</b>"
-    return Study(digest_bytes(b"protocol"), "fix-timezone", question, mode)  # type: ignore[arg-type]
+    return Study(digest_bytes(b"protocol"), "fix-timezone", question, mode)
 
 
 def digests() -> Digests:

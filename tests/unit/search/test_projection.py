@@ -12,7 +12,7 @@ from xgent_evolve.measure.outcomes import Row, Scored, Unscored
 from xgent_evolve.search.projection import SHOWN_BYTES, Observation, project
 from xgent_evolve.strategies.strategy import Refused, Step, Version
 
-PARENT = Version("baseline", "blake3:parent")  # type: ignore[arg-type]
+PARENT = Version("baseline", "blake3:parent")
 
 
 def observed(searched: Any, case: str, said: bytes, outcome: Any = None) -> Observation:

@@ -83,6 +83,8 @@ def test_a_sound_answer_is_read() -> None:
     [
         (None, "no final message"),
         ("I have changed the text.", "not JSON"),
+        ("[" * 20_000, "not JSON"),
+        (json.dumps({**SOUND, "parent_hash": "x" * 70_000}), "longer than 64000"),
         ("[]", "is no proposal"),
         ("null", "is no proposal"),
         (json.dumps({**SOUND, "more": 1}), "more"),

@@ -201,7 +201,7 @@ def test_no_change_is_too_strange_to_be_judged(changes: dict[str, NewFile | None
         pass
 
     spec, protocol = Spec(), Spec()
-    spec.target, protocol.spec = target, spec  # type: ignore[attr-defined]
-    found = change_problems(protocol, condition, changes, blobs)  # type: ignore[arg-type]
+    spec.target, protocol.spec = target, spec
+    found = change_problems(protocol, condition, changes, blobs)
     if not found:
         changed_text(studied_text(target, condition, blobs), changes)

@@ -13,7 +13,7 @@ from xgent_evolve.strategies.strategy import Proposal, Proposed, Refused, Step, 
 
 
 def version(name: str) -> Version:
-    return Version(name, f"blake3:{name}")  # type: ignore[arg-type]
+    return Version(name, f"blake3:{name}")
 
 
 @dataclass(frozen=True)
