@@ -425,3 +425,39 @@ def without_times() -> Callable[[Any], Any]:
                 return document
 
     return strip
+
+
+@dataclass(frozen=True)
+class Harbor:
+    """Harbor's own programs, in an environment of their own."""
+
+    programs: Path
+    environment: dict[str, str]
+
+    def read(self, jobs: Path) -> dict[str, int]:
+        """Return how much of an export Harbor's models and its validator accept; all of it."""
+        script = Path(__file__).with_name("harbor_models.py")
+        done = subprocess.run(
+            [self.programs / "python", script, jobs],
+            env=self.environment,
+            capture_output=True,
+            text=True,
+        )
+        assert done.returncode == 0, done.stdout + done.stderr
+        return json.loads(done.stdout)
+
+
+@pytest.fixture
+def harbor(tmp_path: Path) -> Harbor:
+    programs = CACHE / "harbor-0.24.0" / "bin"
+    if not (programs / "harbor").exists():
+        reason = f"Harbor is not installed in {programs.parent}; scripts/test does it"
+        if os.environ.get("CI") == "true":
+            pytest.fail(reason)
+        pytest.skip(reason)
+    own = {
+        "HOME": str(tmp_path),
+        "HARBOR_TELEMETRY": "0",
+        "LITELLM_LOCAL_MODEL_COST_MAP": "True",
+    }
+    return Harbor(programs, {**os.environ, **own})

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 import socket
 import subprocess
@@ -16,21 +15,7 @@ from urllib.request import urlopen
 import pytest
 
 import xgent_evolve
-from tests.e2e.conftest import CACHE, ROOT
-
-HARBOR = CACHE / "harbor-0.24.0" / "bin"
-VALIDATE = Path(__file__).with_name("harbor_models.py")
-
-
-@pytest.fixture
-def harbor() -> Path:
-    """Return the directory of Harbor's programs."""
-    if (HARBOR / "harbor").exists():
-        return HARBOR
-    reason = f"Harbor is not installed in {HARBOR.parent}; scripts/test does it"
-    if os.environ.get("CI") == "true":
-        pytest.fail(reason)
-    pytest.skip(reason)
+from tests.e2e.conftest import ROOT, Harbor
 
 
 def contents(directory: Path) -> dict[Path, bytes]:
@@ -39,7 +24,7 @@ def contents(directory: Path) -> dict[Path, bytes]:
 
 @pytest.mark.codex
 def test_a_finished_run_is_reported_and_exported_from_its_evidence(
-    make_study: Callable[..., Any], wait_for: Callable[..., None], harbor: Path
+    make_study: Callable[..., Any], wait_for: Callable[..., None], harbor: Harbor
 ) -> None:
     study = make_study(cases=2)
     run = study.directory / "run"
@@ -78,30 +63,19 @@ def check_side_by_side(study: Any, run: Path) -> None:
     assert "the same protocol" in study.call("compare-runs", run, run).stdout
 
 
-def check_export(study: Any, run: Path, harbor: Path, wait_for: Callable[..., None]) -> None:
+def check_export(study: Any, run: Path, harbor: Harbor, wait_for: Callable[..., None]) -> None:
     jobs = study.directory / "jobs"
     answer = json.loads(study.call("export", "--run", run, "--output", jobs, "--json").stdout)
     written = {item["job"]: item["trials"] for item in answer["jobs"]}
     assert list(written.values()) == [2, 2]
     assert "E_OUTPUT_EXISTS" in study.call("export", "--run", run, "--output", jobs, check=2).stderr
 
-    environment = {
-        **os.environ,
-        "HOME": str(study.directory),
-        "HARBOR_TELEMETRY": "0",
-        "LITELLM_LOCAL_MODEL_COST_MAP": "True",
-    }
-    done = subprocess.run(
-        [harbor / "python", VALIDATE, jobs], env=environment, capture_output=True, text=True
-    )
-    assert done.returncode == 0, done.stdout + done.stderr
-    assert json.loads(done.stdout) == {"jobs": 2, "trials": 4, "trajectories": 4}
-
+    assert harbor.read(jobs) == {"jobs": 2, "trials": 4, "trajectories": 4}
     with socket.create_server(("127.0.0.1", 0)) as probe:
         port = probe.getsockname()[1]
     process = subprocess.Popen(
-        [harbor / "harbor", "view", jobs, "--port", str(port), "--no-build", "--jobs"],
-        env=environment,
+        [harbor.programs / "harbor", "view", jobs, "--port", str(port), "--no-build", "--jobs"],
+        env=harbor.environment,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
     )

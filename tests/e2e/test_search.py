@@ -16,6 +16,7 @@ from typing import Any
 
 import pytest
 
+from tests.e2e.conftest import Harbor
 from xgent_evolve.demo.search_study import CONVENTIONS, REPOSITORY, SKILL_ROOT
 from xgent_evolve.store.journal import Journal
 
@@ -55,6 +56,7 @@ def test_a_search_finds_the_useful_change_and_its_candidate_is_applied(
     make_search_study: Callable[..., Any],
     containers: Callable[[Path], list[str]],
     remote_root: Path,
+    harbor: Harbor,
 ) -> None:
     study = make_search_study()
     run = study.directory / "run"
@@ -92,6 +94,7 @@ def test_a_search_finds_the_useful_change_and_its_candidate_is_applied(
 
     verified = study.call("verify", "--run", run)
     assert "verified: every number follows" in verified.stdout
+    check_reading(study, run, harbor)
 
     repo = study.directory / "clone"
     shutil.copytree(study.directory / "study" / REPOSITORY, repo, symlinks=True)
@@ -124,6 +127,29 @@ def test_a_search_finds_the_useful_change_and_its_candidate_is_applied(
     assert status.stdout == f" M {SKILL}\n"
     again = study.call("apply", "--run", run, "--repo", repo)
     assert "nothing to do" in again.stdout
+
+
+def check_reading(study: Any, run: Path, harbor: Harbor) -> None:
+    """A finished search is reported again, put beside another run, and read by Harbor."""
+    for form in ("md", "html", "json"):
+        found = study.call("report", "--run", run, "--format", form).stdout
+        assert found == (run / f"report.{form}").read_text()
+
+    answer = json.loads(study.call("compare-runs", run, run, "--json").stdout)
+    assert answer["same_protocol"] is True
+    # Two runs are put side by side on what their verdicts rest on: here the confirmation.
+    shared = [(item["first_condition"], item["paired_cases"]) for item in answer["shared"]]
+    assert shared == [("baseline", 8), ("candidate-2", 8)]
+    assert all(item["mean_difference"] == 0 for item in answer["shared"])
+
+    jobs = study.directory / "jobs"
+    answer = json.loads(study.call("export", "--run", run, "--output", jobs, "--json").stdout)
+    # What selected and what confirmed; proposals are no trials.
+    assert [item["trials"] for item in answer["jobs"]] == [20, 12, 20]
+    assert harbor.read(jobs) == {"jobs": 3, "trials": 52, "trajectories": 52}
+    stored = [json.loads(path.read_text()) for path in jobs.glob("*/*/result.json")]
+    rewards = [item["verifier_result"]["rewards"]["reward"] for item in stored]
+    assert set(rewards) == {0.0, 1.0}
 
 
 def forge(run: Path) -> None:

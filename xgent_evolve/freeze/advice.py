@@ -9,6 +9,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
+from decimal import Decimal
 from typing import Final
 
 from xgent_evolve.errors import Fault, SpecError
@@ -31,6 +32,7 @@ STRICT: Final = {
     "W_AGENTS_NESTED": "E_AGENTS_NESTED",
     "W_AGENTS_TRUNCATED": "E_AGENTS_TRUNCATED",
     "W_HIDDEN_EDIT": "E_HIDDEN_EDIT",
+    "W_LOW_CONFIDENCE": "E_LOW_CONFIDENCE",
     "W_SKILL_DESCRIPTION_LENGTH": "E_SKILL_DESCRIPTION_LENGTH",
     "W_SKILL_LINKED": "E_SKILL_LINKED",
     "W_SKILL_NAME": "E_SKILL_NAME",
@@ -43,11 +45,15 @@ STRICT: Final = {
 }
 """The error of each warning under `validate --strict`."""
 
+PROVEN_CONFIDENCE: Final = Decimal("0.9")
+"""Lowest confidence at which the interval was shown to keep its level (docs/statistics.md)."""
+
 
 def study_warnings(loaded: LoadedSpec, protocol: Protocol, blobs: Blobs) -> tuple[Fault, ...]:
-    """Return every warning about a study, each once: groups, skills, AGENTS.md, tasks. Pure."""
+    """Return every warning about a study, each once: evidence, skills, AGENTS.md, tasks. Pure."""
     found = [
         *_groups(loaded),
+        *_confidence(loaded),
         *_hidden_edits(loaded, protocol),
         *_skills(loaded, protocol, blobs),
         *agents_warnings(loaded, protocol, blobs),
@@ -98,6 +104,22 @@ def _groups(loaded: LoadedSpec) -> Iterator[Fault]:
             f" {PROVEN_GROUPS})",
             found=f"{len(groups)}: {shown_list(groups)}",
             fix="add cases from other groups, or take the run as a trial of the set-up",
+        )
+
+
+def _confidence(loaded: LoadedSpec) -> Iterator[Fault]:
+    """Say when a false gain is likelier than the confidence that was asked for says."""
+    spec = loaded.spec
+    asked = spec.measurement.confidence
+    if spec.mode in ("compare", "search") and asked < PROVEN_CONFIDENCE:
+        yield Fault(
+            code="W_LOW_CONFIDENCE",
+            message="at so low a confidence a text without any effect is kept more often than the"
+            " confidence says",
+            where=place(loaded, "measurement", "confidence"),
+            expected=f"at least {PROVEN_CONFIDENCE}",
+            found=str(asked),
+            fix="raise it, or take what is kept as a hint and not as a finding",
         )
 
 

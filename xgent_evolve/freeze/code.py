@@ -15,17 +15,19 @@ from xgent_evolve.ids import Digest
 
 PARTS = (
     "api",
+    "canonical.py",
     "engine",
     "execution",
     "harbor",
     "measure",
     "payload",
+    "redact.py",
     "report",
     "search",
     "strategies",
     "workflow",
 )
-"""Subpackages whose source is frozen by hash."""
+"""Subpackages, and modules of the top level, whose source is frozen by hash."""
 
 _PACKAGE = "xgent_evolve"
 
@@ -68,7 +70,11 @@ def _digest(part: str) -> Digest:
 
 
 def _files(part: str) -> Iterator[tuple[str, bytes]]:
-    yield from sorted(_walk(Path(__file__).parents[1] / part, ""))
+    place = Path(__file__).parents[1] / part
+    if place.is_file():
+        yield part, place.read_bytes()
+    else:
+        yield from sorted(_walk(place, ""))
 
 
 def _walk(directory: Path, prefix: str) -> Iterator[tuple[str, bytes]]:

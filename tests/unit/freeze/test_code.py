@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
+import xgent_evolve
+from xgent_evolve.canonical import digest_bytes, digest_json
 from xgent_evolve.errors import DriftError
 from xgent_evolve.freeze.code import PARTS, code_digests, payload_files, require_code
 
@@ -12,6 +16,13 @@ def test_every_part_has_a_digest_and_they_differ():
     digests = code_digests()
     assert set(digests) == set(PARTS)
     assert len(set(digests.values())) == len(PARTS)
+
+
+def test_a_module_of_the_top_level_is_frozen_by_its_bytes():
+    source = Path(xgent_evolve.__file__).with_name("redact.py").read_bytes()
+    listing = [["redact.py", digest_bytes(source)]]
+    document = {"type": "xgent-evolve/code/1", "part": "redact.py", "files": listing}
+    assert code_digests()["redact.py"] == digest_json(document)
 
 
 def test_the_payload_has_the_shipped_scripts_and_nothing_of_pythons_own():

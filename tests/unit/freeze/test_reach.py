@@ -124,6 +124,16 @@ def test_a_task_without_a_reference_solution_is_stated_as_unchecked(study):
     assert "$.cases[0].oracle_check" in warning.where
 
 
+@pytest.mark.parametrize(("asked", "warned"), [(0.8, True), (0.899, True), (0.9, False)])
+def test_a_confidence_at_which_the_level_is_not_kept_is_warned_of(study, asked, warned):
+    study.spec["measurement"]["confidence"] = asked
+    told = [item for item in warnings(study) if item.code == "W_LOW_CONFIDENCE"]
+    assert len(told) == warned
+    if warned:
+        assert "$.measurement.confidence" in told[0].where
+        assert (told[0].expected, told[0].found) == ("at least 0.9", str(asked))
+
+
 @pytest.mark.parametrize(("groups", "asked", "warned"), [(5, 2, True), (6, 2, False), (6, 7, True)])
 def test_a_comparison_that_can_never_decide_is_warned_of(study, groups, asked, warned):
     study.spec["cases"].clear()
