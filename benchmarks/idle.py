@@ -20,12 +20,12 @@ TICKS = os.sysconf("SC_CLK_TCK")
 
 
 def processor_seconds(root: Path) -> float:
-    """Return what this process and the processes that serve or drive `root` have used so far."""
+    """Return what the processes that serve or drive `root` have used so far."""
     total = 0
     for status in Path("/proc").glob("[0-9]*/stat"):
         try:
             words = (status.parent / "cmdline").read_bytes().split(b"\0")
-            if int(status.parent.name) != os.getpid() and str(root).encode() not in words:
+            if int(status.parent.name) == os.getpid() or str(root).encode() not in words:
                 continue
             fields = status.read_text().rpartition(")")[2].split()
         except OSError:
@@ -45,8 +45,11 @@ async def measure(executions: int, window_s: float, settle_s: float) -> float:
             await asyncio.sleep(settle_s)
             root = Path(work.protocol.spec.runtime.remote_root)
             before = processor_seconds(root)
+            # Looking at every process takes time of this one, which is no part of the answer.
+            own = time.process_time()
             await asyncio.sleep(window_s)
-            return (processor_seconds(root) - before) / window_s
+            own = time.process_time() - own
+            return (own + processor_seconds(root) - before) / window_s
 
 
 def main() -> None:

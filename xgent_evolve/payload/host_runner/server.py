@@ -222,7 +222,10 @@ class Server:
 
 
 class Watched:
-    """One execution that an observer waits for; a look that finds nothing new costs one stat."""
+    """One execution that an observer waits for; looking costs a stat while nothing happens.
+
+    Now and then it costs an open file and its lock too, to see whether somebody still drives it.
+    """
 
     def __init__(self, root, uuid, seen, kinds):
         self.execution = Execution(root, uuid)
@@ -249,6 +252,9 @@ class Watched:
         if waited - self.asked < max(QUIET_S, min(10.0, self.age * 0.1)):
             return False
         self.asked = waited
+        # A driver that lives appends what it does, and that changes the size.
+        if self.execution.driven():
+            return False
         item = self.look()
         return not item["driven"] and item["state"] not in TERMINAL
 
