@@ -13,3 +13,8 @@ import random
 def stream(seed: int, step: int, purpose: str) -> random.Random:
     """Return the stream of one purpose in one step, at its beginning."""
     return random.Random(f"{seed}:{step}:{purpose}")  # noqa: S311 - a draw, not a secret
+
+
+def run_stream(seed: int, purpose: str) -> random.Random:
+    """Return the stream of what is drawn once in a search, at its beginning."""
+    return random.Random(f"{seed}:{purpose}")  # noqa: S311 - a draw, not a secret
